@@ -68,7 +68,7 @@ class BatchSender:
         budget: Budget | None = None,
         *,
         expired: Callable[[EncodedBatch], bool] | None = None,
-        settled: Callable[[EncodedBatch, bool], None] = lambda *_: None,
+        settled: Callable[[EncodedBatch, Failure | None], None] = lambda *_: None,
         totals: GatewayTotals | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -169,7 +169,7 @@ class BatchSender:
         else:
             self._batches.remove(batch)
             self.totals.sent(batch.encoded.group, batch.encoded.n)
-            self._settled(batch.encoded, True)
+            self._settled(batch.encoded, None)
 
     def _again(self, batch: InFlightBatch, error: CalmstreamError) -> None:
         """Plan a resend of the same bytes, unless that is of no use."""
@@ -191,4 +191,4 @@ class BatchSender:
     def _failed(self, batch: InFlightBatch, why: Failure) -> None:
         self._batches.remove(batch)
         self.totals.failed(batch.encoded.n, why)
-        self._settled(batch.encoded, False)
+        self._settled(batch.encoded, why)

@@ -107,7 +107,7 @@ class Spool:
         """Return the time by which windows end."""
         return Moment(self._clock.monotonic(), self.mark.present())
 
-    def recover(self) -> list[tuple[str, SealedBatch]]:
+    def recover(self) -> list[tuple[Plan, SealedBatch]]:
         """Read what an earlier process left; return the batches that are not settled."""
         found = []
         for name in self._files.names(self._directory):
@@ -131,7 +131,7 @@ class Spool:
             )
         return plan
 
-    def add(self, plan: Plan) -> list[tuple[str, SealedBatch]]:
+    def add(self, plan: Plan) -> list[tuple[Plan, SealedBatch]]:
         """Take reports of a plan from now on; return its batches that are not settled."""
         digest = plan.digest
         if digest in self.plans:
@@ -152,7 +152,7 @@ class Spool:
         except (OSError, RecoverableError) as error:
             raise FatalError(f"cannot make the spool {directory}: {error}") from error
         self.plans[digest] = spool
-        return [(digest, batch) for batch in unsettled]
+        return [(plan, batch) for batch in unsettled]
 
     def accept(
         self, digest: str, entries: Sequence[SpoolEntry], quotas: Sequence[int | None]
@@ -166,18 +166,18 @@ class Spool:
         self._refused = SpoolOutcome.UNAVAILABLE in results
         return results
 
-    def leaving(self) -> Iterator[tuple[str, SealedBatch]]:
+    def leaving(self) -> Iterator[tuple[Plan, SealedBatch]]:
         """Seal what leaves; every batch is durable when it is yielded. Never raises.
 
         Where the disk refuses, the reserve is freed; reports that cannot be sealed even then wait.
         """
-        for digest, spool in self.plans.items():
+        for spool in self.plans.values():
             try:
-                yield from ((digest, batch) for batch in spool.leaving(self.now()))
+                yield from ((spool.plan, batch) for batch in spool.leaving(self.now()))
             except RecoverableError:
                 if self._free_reserve():
                     with contextlib.suppress(RecoverableError):
-                        yield from ((digest, batch) for batch in spool.leaving(self.now()))
+                        yield from ((spool.plan, batch) for batch in spool.leaving(self.now()))
 
     def next_due(self) -> float | None:
         """Seconds until something leaves; None where nothing waits."""

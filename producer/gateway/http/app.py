@@ -19,13 +19,11 @@ from calmstream.producer.gateway.http.app_keys import EVERYBODY, AppKey
 from calmstream.producer.gateway.http.cors import Origins
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.http.plans import Offered
-from calmstream.producer.gateway.http.problems import GatewayProblem, problem
+from calmstream.producer.gateway.http.problems import GatewayProblem, RefusedRequest, problem
 from calmstream.producer.gateway.http.read_reports import (
     JSON,
     JSON_LINES,
-    MAX_REPORTS,
     Line,
-    TooManyReports,
     read_reports,
 )
 
@@ -38,18 +36,6 @@ _JSON_HEADERS: Headers = ((b"content-type", JSON), (b"cache-control", b"no-store
 _IMMUTABLE = b"public, max-age=86400, immutable"
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-
-
-class Stopped(Exception):  # noqa: N818 - it is an outcome, not a defect
-    """The client has closed the connection; nobody waits for an answer."""
-
-
-class RefusedRequest(Exception):  # noqa: N818 - it is an outcome, not a defect
-    """A request that gets a problem document."""
-
-    def __init__(self, answer: HttpReply) -> None:
-        super().__init__()
-        self.answer = answer
 
 
 class GatewayApp:
@@ -75,8 +61,8 @@ class GatewayApp:
             answer = await self._answer(scope, headers, receive)
         except RefusedRequest as refused:
             answer = refused.answer
-        except (Stopped, asyncio.CancelledError):
-            return
+        except (ConnectionAbortedError, asyncio.CancelledError):
+            return  # nobody waits for an answer
         except Exception as error:  # noqa: BLE001 - one request's defect is not another's
             self._failed(error)
             answer = problem(GatewayProblem.INTERNAL)
@@ -94,21 +80,18 @@ class GatewayApp:
         elif path.startswith(f"{PLANS}/") and digest and rest in {"", "reports"}:
             allowed = "POST" if rest else "GET"
         else:
-            raise RefusedRequest(problem(GatewayProblem.NOT_FOUND))
+            raise RefusedRequest(GatewayProblem.NOT_FOUND)
         if method == "OPTIONS":
             self._state.note_origin(self._origins.refuses(headers.get(b"origin")))
             return self._origins.preflight(headers.get(b"origin"), allowed)
         if method != allowed and (method, allowed) != ("HEAD", "GET"):
-            raise RefusedRequest(
-                problem(
-                    GatewayProblem.METHOD, headers=((b"allow", f"{allowed}, OPTIONS".encode()),)
-                )
-            )
+            allow = (b"allow", f"{allowed}, OPTIONS".encode())
+            raise RefusedRequest(GatewayProblem.METHOD, headers=(allow,))
         if not digest:
             return self._list()
         offered = self._state.offered.get(digest)
         if offered is None:
-            raise RefusedRequest(problem(GatewayProblem.UNKNOWN_PLAN))
+            raise RefusedRequest(GatewayProblem.UNKNOWN_PLAN)
         if allowed == "GET":
             return _document(offered, headers)
         return await self._reports(offered, headers, receive)
@@ -134,14 +117,9 @@ class GatewayApp:
         media_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
         key = self._checked(offered, headers, media_type)
         body = await self._body(headers, receive)
-        try:
-            lines = read_reports(offered.plan, key.number, body, media_type)
-        except TooManyReports:
-            raise RefusedRequest(
-                problem(GatewayProblem.TOO_MANY_REPORTS, f"at most {MAX_REPORTS:,} are taken")
-            ) from None
+        lines = read_reports(offered.plan, key.number, body, media_type)
         if not lines:
-            raise RefusedRequest(problem(GatewayProblem.NO_REPORTS))
+            raise RefusedRequest(GatewayProblem.NO_REPORTS)
         entries = [line.entry for line in lines if isinstance(line.entry, SpoolEntry)]
         found: list[Result] = []
         if entries:
@@ -150,7 +128,7 @@ class GatewayApp:
         results = [
             next(spooled) if isinstance(line.entry, SpoolEntry) else line.entry for line in lines
         ]
-        self._observer.checked(offered, Counter(results))
+        self._observer.checked(offered.plan, Counter(results))
         return _verdict(lines, results, self._seconds_left(offered))
 
     def _checked(
@@ -158,36 +136,37 @@ class GatewayApp:
     ) -> AppKey:
         """Check what is known before the body; return the application key."""
         if self._state.stopping:
-            raise RefusedRequest(problem(GatewayProblem.STOPPING))
+            raise RefusedRequest(GatewayProblem.STOPPING)
         keys = self._state.app_keys
         key = EVERYBODY if keys is None else keys.find(headers.get(b"authorization", b""))
         if key is None:
-            raise RefusedRequest(problem(GatewayProblem.UNAUTHORIZED))
+            raise RefusedRequest(GatewayProblem.UNAUTHORIZED)
         if self._state.refusal(offered.plan.digest):
-            raise RefusedRequest(problem(GatewayProblem.NOT_COUNTED))
+            raise RefusedRequest(GatewayProblem.NOT_COUNTED)
         if media_type != JSON and media_type not in JSON_LINES:
             raise RefusedRequest(
-                problem(
-                    GatewayProblem.CONTENT_TYPE, "application/json or application/x-ndjson is read"
-                )
+                GatewayProblem.CONTENT_TYPE, "application/json or application/x-ndjson is read"
             )
         if headers.get(b"content-encoding", b"identity").lower() != b"identity":
-            raise RefusedRequest(problem(GatewayProblem.CONTENT_ENCODING))
+            raise RefusedRequest(GatewayProblem.CONTENT_ENCODING)
         if self._state.present() >= offered.over + 1000 * offered.plan.grace:
-            raise RefusedRequest(problem(GatewayProblem.PLAN_OVER))
+            raise RefusedRequest(GatewayProblem.PLAN_OVER)
         return key
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
         stated = headers.get(b"content-length", b"0")
+        most = f"at most {self._body_bytes:,} bytes are read"
         if len(stated) > 12 or int(stated) > self._body_bytes:
-            raise RefusedRequest(_too_large(self._body_bytes))
+            raise RefusedRequest(GatewayProblem.TOO_LARGE, most)
         body, more = bytearray(), True
         while more:
             message = await receive()
-            body += _part(message)
+            if message["type"] == "http.disconnect":
+                raise ConnectionAbortedError
+            body += message.get("body", b"")
             more = message.get("more_body", False)
             if len(body) > self._body_bytes:
-                raise RefusedRequest(_too_large(self._body_bytes))
+                raise RefusedRequest(GatewayProblem.TOO_LARGE, most)
         return bytes(body)
 
     def _seconds_left(self, offered: Offered) -> int:
@@ -204,16 +183,6 @@ def _document(offered: Offered, headers: Mapping[bytes, bytes]) -> HttpReply:
     if known & {offered.etag, b"W/" + offered.etag, b"*"}:
         return HttpReply(304, b"", fixed)
     return HttpReply(200, offered.document, ((b"content-type", JSON), *fixed))
-
-
-def _part(message: Mapping[str, Any]) -> bytes:
-    if message["type"] == "http.disconnect":
-        raise Stopped
-    return bytes(message.get("body", b""))
-
-
-def _too_large(most: int) -> HttpReply:
-    return problem(GatewayProblem.TOO_LARGE, f"at most {most:,} bytes are read")
 
 
 def _verdict(lines: Sequence[Line], results: Sequence[Result], seconds_left: int) -> HttpReply:

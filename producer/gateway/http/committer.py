@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -15,7 +15,7 @@ from calmstream.producer.gateway.durable.entries import SealedBatch, SpoolEntry
 from calmstream.producer.gateway.durable.plan_spool import Result, SpoolOutcome
 from calmstream.producer.gateway.durable.spool import Spool
 from calmstream.producer.gateway.encoding import EncodedBatch
-from calmstream.producer.gateway.http.delivery import BatchDelivery
+from calmstream.producer.gateway.http.delivery import Sealed
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 
 SEAL_SECONDS = 0.02
@@ -23,7 +23,6 @@ SEAL_SECONDS = 0.02
 
 TIDY_SECONDS = 1.0
 _WAIT_SECONDS = 0.5
-
 
 Outcome = list[Result] | Exception
 """The results of a request's reports, or the defect that it met."""
@@ -39,68 +38,64 @@ class Work:
     answer: Callable[[Outcome], None]
 
 
-@dataclass(slots=True)
-class _Inbox:
-    works: list[Work] = field(default_factory=list)
-    settled: list[tuple[str, SealedBatch | EncodedBatch, bool]] = field(default_factory=list)
-    calls: list[tuple[Callable[[], Any], Future[Any]]] = field(default_factory=list)
-
-    def __bool__(self) -> bool:
-        return bool(self.works or self.settled or self.calls)
+_Call = tuple[Callable[[], object], Future[Any]]
 
 
 class Committer:
     """Writes whatever has arrived while the last group was written, as one group.
 
-    The methods but :meth:`run` are safe from any thread and never block. ``turned`` is when the
-    loop last turned, on the monotonic clock.
+    The methods but :meth:`run` are safe from any thread and never block. The batches that leave go
+    to ``sealed``. ``turned`` is when the loop last turned, on the monotonic clock.
     """
 
     def __init__(
         self,
         spool: Spool,
-        delivery: BatchDelivery,
+        sealed: Sealed,
         hand_back: Callable[[Callable[[], None]], object],
         metrics: GatewayMetrics,
         clock: Clock,
     ) -> None:
         self._spool = spool
-        self._delivery = delivery
+        self._sealed = sealed
         self._hand_back = hand_back
         self._metrics = metrics
         self._clock = clock
         self._changed = threading.Condition()
-        self._inbox = _Inbox()
+        self._works: list[Work] = []
+        self._calls: list[_Call] = []
         self._stopping = False
         self._over = False
-        self._sealed = self._tidied = -TIDY_SECONDS
+        self._looked = self._tidied = -TIDY_SECONDS
         self.turned = clock.monotonic()
 
     def submit(self, work: Work) -> None:
         """Add reports to the next group."""
         with self._changed:
             if not self._over:
-                self._inbox.works.append(work)
+                self._works.append(work)
                 self._changed.notify()
                 return
         work.answer([SpoolOutcome.UNAVAILABLE] * len(work.entries))
 
-    def settle(self, digest: str, batch: SealedBatch | EncodedBatch, *, acknowledged: bool) -> None:
-        """Note what became of a batch; it becomes durable with a later group."""
-        with self._changed:
-            self._inbox.settled.append((digest, batch, acknowledged))
-            self._changed.notify()
-
-    def add(self, plan: Plan) -> Future[Any]:
-        """Take reports of a plan from now on; the future ends when they are taken."""
+    def call(self, work: Callable[[], object]) -> Future[Any]:
+        """Do something with the spool before the next group; cancelled after the end."""
         done: Future[Any] = Future()
         with self._changed:
             if self._over:
                 done.cancel()
-                return done
-            self._inbox.calls.append((lambda: self._add(plan), done))
-            self._changed.notify()
+            else:
+                self._calls.append((work, done))
+                self._changed.notify()
         return done
+
+    def settle(self, digest: str, batch: SealedBatch | EncodedBatch, acknowledged: bool) -> None:
+        """Note what became of a batch; it becomes durable with a later group."""
+        self.call(lambda: self._spool.settle(digest, batch, acknowledged=acknowledged))
+
+    def add(self, plan: Plan) -> Future[Any]:
+        """Take reports of a plan from now on; the future ends when they are taken."""
+        return self.call(lambda: self._put(self._spool.add(plan)))
 
     def stop(self) -> None:
         """End :meth:`run` once all that has arrived is written."""
@@ -116,27 +111,25 @@ class Committer:
         finally:
             with self._changed:
                 self._over = True
-                inbox, self._inbox = self._inbox, _Inbox()
-            for work in inbox.works:
+            for work in self._works:
                 self._answer([(work, [SpoolOutcome.UNAVAILABLE] * len(work.entries))])
-            for _, done in inbox.calls:
+            for _, done in self._calls:
                 done.cancel()
 
     def _turn(self) -> bool:
         self.turned = self._clock.monotonic()
         with self._changed:
-            if not self._inbox and not self._stopping:
+            if not (self._works or self._calls or self._stopping):
                 self._changed.wait(self._wait_seconds())
-            inbox, self._inbox = self._inbox, _Inbox()
-            ends = self._stopping and not inbox
-        for call, done in inbox.calls:
+            works, self._works = self._works, []
+            calls, self._calls = self._calls, []
+            ends = self._stopping and not (works or calls)
+        for call, done in calls:
             try:
                 done.set_result(call())
             except Exception as error:  # noqa: BLE001 - handed to whoever asked
                 done.set_exception(error)
-        self._commit(inbox.works)
-        for digest, batch, acknowledged in inbox.settled:
-            self._spool.settle(digest, batch, acknowledged=acknowledged)
+        self._commit(works)
         self._seal()
         if self._clock.monotonic() - self._tidied >= TIDY_SECONDS or ends:
             self._spool.tidy()
@@ -183,12 +176,11 @@ class Committer:
 
     def _seal(self) -> None:
         now = self._clock.monotonic()
-        if now - self._sealed < SEAL_SECONDS:
+        if now - self._looked < SEAL_SECONDS:
             return
-        for digest, batch in self._spool.leaving():
-            self._delivery.put(self._spool.plans[digest].plan, batch)
-        self._sealed = self._clock.monotonic()
+        self._put(self._spool.leaving())
+        self._looked = self._clock.monotonic()
 
-    def _add(self, plan: Plan) -> None:
-        for _, batch in self._spool.add(plan):
-            self._delivery.put(plan, batch)
+    def _put(self, batches: Iterable[tuple[Plan, SealedBatch]]) -> None:
+        for each in batches:
+            self._sealed.put(each)

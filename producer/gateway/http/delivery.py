@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import threading
+import contextlib
+import queue
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+
+import structlog
 
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Sink
@@ -15,16 +17,23 @@ from calmstream.common.errors import CalmstreamError, FatalError, RecoverableErr
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable.entries import SealedBatch
 from calmstream.producer.gateway.durable.plan_spool import over_at
+from calmstream.producer.gateway.durable.spool import Spool
 from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.gateway.metrics import Failure, GatewayTotals
 from calmstream.producer.gateway.sender import BatchSender, Budget
 
-if TYPE_CHECKING:
-    from calmstream.producer.gateway.http.gateway import Gateway
-
 POLL_SECONDS = 0.02
 CONNECT_SECONDS = 2.0
 RENEW_SECONDS = 30.0
+
+_LOG = structlog.get_logger("calmstream.gateway")
+_LOST = {
+    Failure.EXPIRED: "batch lost: its window ended before the broker had it",
+    Failure.DAMAGED: "batch lost: the disk of the spool has changed it",
+}
+
+Sealed = queue.SimpleQueue[tuple[Plan, SealedBatch]]
+"""The batches on their way from the thread of the spool to the thread that sends."""
 
 
 @dataclass(slots=True)
@@ -37,30 +46,33 @@ class _PlanQueue:
 
 
 class BatchDelivery:
-    """Sends the batches of all plans over one connection.
+    """Sends the batches that arrive in ``sealed``, of all plans, over one connection.
 
     Memory: the bodies of at most ``budget.in_flight`` batches per plan, and 200 bytes for each
-    other batch that waits.
-
+    other batch that waits. ``settle`` gets each batch once, and whether it was acknowledged.
     ``trouble`` is the latest error of the broker or of the disk, ``turned`` when the loop last
     turned, on the monotonic clock.
     """
 
     def __init__(
         self,
+        spool: Spool,
+        sealed: Sealed,
+        settle: Callable[[str, SealedBatch | EncodedBatch, bool], object],
         connect: Callable[[], Sink],
         names: Callable[[Plan], TopicNames],
         totals: Callable[[Plan], GatewayTotals],
         clock: Clock,
         budget: Budget | None = None,
     ) -> None:
+        self._spool = spool
+        self._sealed = sealed
+        self._settle = settle
         self._connect = connect
         self._names = names
         self._totals = totals
         self._clock = clock
         self._budget = replace(budget or Budget(), longest_pause=10.0)
-        self._changed = threading.Condition()
-        self._inbox: list[tuple[Plan, SealedBatch]] = []
         self._stop_at: float | None = None
         self._queues: dict[str, _PlanQueue] = {}
         self._sink: Sink | None = None
@@ -68,43 +80,34 @@ class BatchDelivery:
         self.trouble: CalmstreamError | None = None
         self.turned = clock.monotonic()
 
-    def put(self, plan: Plan, batch: SealedBatch) -> None:
-        """Send a batch until it is settled; safe from any thread, never blocks."""
-        with self._changed:
-            self._inbox.append((plan, batch))
-            self._changed.notify()
-
     def stop(self, seconds: float) -> None:
         """End :meth:`run` when everything is settled, or after ``seconds``."""
-        with self._changed:
-            self._stop_at = self._clock.monotonic() + seconds
-            self._changed.notify()
+        self._stop_at = self._clock.monotonic() + seconds
 
-    def run(self, kept: Gateway) -> None:
+    def run(self) -> None:
         """Work until :meth:`stop`. What is not settled then stays in the spool."""
         while True:
-            with self._changed:
-                self._changed.wait_for(lambda: bool(self._inbox), self._pause())
-                stop_at = self._stop_at
-            self.turn(kept)
+            stop_at = self._stop_at
+            self.turn(self._pause())
             if stop_at is not None and (not self._busy() or self._clock.monotonic() >= stop_at):
                 return
 
-    def turn(self, kept: Gateway) -> None:
-        """Send what is due and note what is settled, without waiting."""
+    def turn(self, seconds: float = 0.0) -> None:
+        """Send what is due and note what is settled; before, wait up to ``seconds`` for a batch."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                plan, batch = self._sealed.get(timeout=seconds)
+                seconds = 0.0
+                if plan.digest not in self._queues:
+                    self._queues[plan.digest] = self._queue(plan)
+                self._queues[plan.digest].waiting.append(batch)
         self.turned = self._clock.monotonic()
-        with self._changed:
-            inbox, self._inbox = self._inbox, []
-        for plan, batch in inbox:
-            if plan.digest not in self._queues:
-                self._queues[plan.digest] = self._queue(plan, kept)
-            self._queues[plan.digest].waiting.append(batch)
         self._connect_if_due()
-        for queue in self._queues.values():
-            self._step(queue, kept)
+        for each in self._queues.values():
+            self._step(each)
 
     def _busy(self) -> bool:
-        return any(queue.waiting or queue.sender.in_flight for queue in self._queues.values())
+        return any(each.waiting or each.sender.in_flight for each in self._queues.values())
 
     def _pause(self) -> float:
         return POLL_SECONDS if self._busy() or self._stop_at is not None else 0.5
@@ -123,37 +126,45 @@ class BatchDelivery:
             raise RecoverableError("there is no connection to the broker")
         return self._sink
 
-    def _queue(self, plan: Plan, kept: Gateway) -> _PlanQueue:
-        def settled(batch: EncodedBatch, acknowledged: bool) -> None:
-            kept.settle(plan.digest, batch, None if acknowledged else Failure.EXPIRED)
-
+    def _queue(self, plan: Plan) -> _PlanQueue:
         sender = BatchSender(
             self._names(plan),
             self._present_sink,
             self._budget,
-            expired=lambda batch: kept.present() >= over_at(plan, batch.period),
-            settled=settled,
+            expired=lambda batch: self._spool.mark.present() >= over_at(plan, batch.period),
+            settled=lambda batch, lost: self._settled(plan, batch, lost),
             totals=self._totals(plan),
             clock=self._clock,
         )
         return _PlanQueue(plan, sender)
 
-    def _step(self, queue: _PlanQueue, kept: Gateway) -> None:
-        present = kept.present()
+    def _settled(self, plan: Plan, batch: SealedBatch | EncodedBatch, lost: Failure | None) -> None:
+        if lost is not None:
+            _LOG.warning(
+                _LOST[lost],
+                plan=plan.digest[:8],
+                group=batch.group,
+                window=batch.period,
+                reports=batch.n,
+            )
+        self._settle(plan.digest, batch, lost is None)
+
+    def _step(self, of: _PlanQueue) -> None:
+        present = self._spool.mark.present()
 
         def lose(why: Failure) -> None:
-            queue.sender.totals.failed(batch.n, why)
-            kept.settle(queue.plan.digest, queue.waiting.popleft(), why)
+            of.sender.totals.failed(batch.n, why)
+            self._settled(of.plan, of.waiting.popleft(), why)
 
-        while queue.waiting:
-            batch = queue.waiting[0]
-            if present >= over_at(queue.plan, batch.period):
+        while of.waiting:
+            batch = of.waiting[0]
+            if present >= over_at(of.plan, batch.period):
                 lose(Failure.EXPIRED)
                 continue
-            if queue.sender.full or self._sink is None:
+            if of.sender.full or self._sink is None:
                 break
             try:
-                encoded = kept.body(queue.plan.digest, batch)
+                encoded = self._spool.plans[of.plan.digest].body(batch)
             except RecoverableError as error:
                 self.trouble = error
                 break
@@ -161,10 +172,10 @@ class BatchDelivery:
                 self.trouble = error
                 lose(Failure.DAMAGED)
                 continue
-            queue.waiting.popleft()
-            queue.sender.submit(encoded)
-        queue.sender.step()
-        self._reconnect_if_refused(queue.sender)
+            of.waiting.popleft()
+            of.sender.submit(encoded)
+        of.sender.step()
+        self._reconnect_if_refused(of.sender)
 
     def _reconnect_if_refused(self, sender: BatchSender) -> None:
         """Make a new connection after an error that lasts: some clients never recover from one."""
@@ -179,9 +190,7 @@ class BatchDelivery:
     def waiting(self) -> int:
         """Batches that are not settled; safe from any thread."""
         queues = list(self._queues.values())
-        return len(self._inbox) + sum(
-            len(queue.waiting) + queue.sender.in_flight for queue in queues
-        )
+        return self._sealed.qsize() + sum(len(q.waiting) + q.sender.in_flight for q in queues)
 
     def close(self) -> None:
         """Release the connection. Never raises."""

@@ -24,31 +24,24 @@ from calmstream.common.errors import CalmstreamError, InvalidInput
 from calmstream.common.http.connections import ConnectionLimits, Connections
 from calmstream.common.http.server import HttpServer, defect, event_loop, listen
 from calmstream.estimators.plan import Plan
-from calmstream.producer.gateway.durable.entries import SealedBatch, SpoolEntry
+from calmstream.producer.gateway.durable.entries import SpoolEntry
 from calmstream.producer.gateway.durable.plan_spool import Result
 from calmstream.producer.gateway.durable.spool import Spool, locked
-from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.gateway.http.app import GatewayApp
 from calmstream.producer.gateway.http.app_keys import AppKeys
 from calmstream.producer.gateway.http.committer import Committer, Outcome, Work
 from calmstream.producer.gateway.http.cors import Origins
 from calmstream.producer.gateway.http.counted_plans import CountedPlans
-from calmstream.producer.gateway.http.delivery import BatchDelivery
+from calmstream.producer.gateway.http.delivery import BatchDelivery, Sealed
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.http.plans import Offered, plan_folder
 from calmstream.producer.gateway.http.settings import GatewaySettings
-from calmstream.producer.gateway.metrics import Failure
 
 FILES_SECONDS = 2.0
 STUCK_SECONDS = 10.0
 """A thread that has not turned for so long hangs; the role is not alive some time later."""
 
 _TURN_SECONDS = 0.2
-_LOST = {
-    Failure.EXPIRED: "batch lost: its window ended before the broker had it",
-    Failure.DAMAGED: "batch lost: the disk of the spool has changed it",
-}
-
 
 WEEK = 7 * 86_400
 """So many seconds before a signing certificate ends, the metrics show it."""
@@ -57,23 +50,15 @@ WEEK = 7 * 86_400
 class Health(Protocol):
     """How a role reports its health."""
 
-    def turned(self) -> None:
-        """The loop is alive."""
+    def turned(self) -> None: ...
 
-    def stuck(self, what: str) -> None:
-        """In words what makes no progress; empty when nothing does."""
+    def ready(self) -> None: ...
 
-    def ready(self) -> None:
-        """The role does its work."""
+    def not_ready(self, why: str) -> None: ...
 
-    def not_ready(self, why: str) -> None:
-        """In words why the role cannot work now."""
+    def watched(self, silent_seconds: Callable[[], float]) -> None: ...
 
-    def watched(self, silent_seconds: Callable[[], float]) -> None:
-        """How to ask for the time since a broker last answered."""
-
-    def troubled(self, plans: Mapping[str, str]) -> None:
-        """In words what is wrong with some plans, while the role does its work."""
+    def troubled(self, plans: Mapping[str, str]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +134,6 @@ class Gateway:
         ):
             runner.run(self._run(stop))
 
-    # What the application asks for.
-
     def refusal(self, digest: str) -> str:
         """Return why reports of a plan are not accepted now; empty while they are."""
         return self._counted.refused.get(digest, "")
@@ -182,23 +165,6 @@ class Gateway:
         self._committer.submit(Work(digest, entries, quota, answer))
         return done
 
-    # What the delivery asks for.
-
-    def body(self, digest: str, batch: SealedBatch) -> EncodedBatch:
-        return self._spool.plans[digest].body(batch)
-
-    def settle(self, digest: str, batch: SealedBatch | EncodedBatch, lost: Failure | None) -> None:
-        """Note what became of a batch; one that is lost stands in the log, too."""
-        if lost is not None:
-            self._log.warning(
-                _LOST[lost],
-                plan=digest[:8],
-                group=batch.group,
-                window=batch.period,
-                reports=batch.n,
-            )
-        self._committer.settle(digest, batch, acknowledged=lost is None)
-
     async def _run(self, stop: threading.Event) -> None:
         loop = asyncio.get_running_loop()
 
@@ -210,16 +176,23 @@ class Gateway:
             self._settings.batching(),
             totals=self._metrics.of_plan,
         )
-        self._delivery = BatchDelivery(
-            self._environment.connect, self._environment.names, self._metrics.of_plan, self._clock
-        )
+        sealed = Sealed()
         self._committer = Committer(
-            self._spool, self._delivery, loop.call_soon_threadsafe, self._metrics, self._clock
+            self._spool, sealed, loop.call_soon_threadsafe, self._metrics, self._clock
         )
-        await self._recover()
+        self._delivery = BatchDelivery(
+            self._spool,
+            sealed,
+            self._committer.settle,
+            self._environment.connect,
+            self._environment.names,
+            self._metrics.of_plan,
+            self._clock,
+        )
+        await self._recover(sealed)
         threads = [
             self._thread("gateway-spool", self._committer.run),
-            self._thread("gateway-delivery", lambda: self._delivery.run(self)),
+            self._thread("gateway-delivery", self._delivery.run),
         ]
         self.health.watched(self._counted.silent_seconds)
         self._thread("gateway-topics", lambda: self._counted.run(self._ended))
@@ -231,14 +204,14 @@ class Gateway:
         if self._failure is not None:
             raise self._failure
 
-    async def _recover(self) -> None:
+    async def _recover(self, sealed: Sealed) -> None:
         """Read what an earlier process left; a large spool takes a while, and the role is alive."""
         reading = asyncio.ensure_future(asyncio.to_thread(self._spool.recover))
         while not reading.done():
             self.health.turned()
             await asyncio.wait([reading], timeout=_TURN_SECONDS)
-        for digest, batch in reading.result():
-            self._delivery.put(self._spool.plans[digest].plan, batch)
+        for each in reading.result():
+            sealed.put(each)
 
     async def _serve(self, stop: threading.Event) -> None:
         """Answer requests until the end."""

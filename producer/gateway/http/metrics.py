@@ -12,7 +12,6 @@ from calmstream.common.text import plan_name
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable.plan_spool import Result, SpoolOutcome
 from calmstream.producer.gateway.durable.spool import Spool
-from calmstream.producer.gateway.http.plans import Offered
 from calmstream.producer.gateway.http.problems import GatewayProblem
 from calmstream.producer.gateway.metrics import PRODUCER_METRICS, GatewayTotals
 
@@ -143,9 +142,9 @@ class GatewayMetrics:
         if reason is not None:
             self._to[PROBLEMS].labels(reason).inc()
 
-    def checked(self, offered: Offered, results: Mapping[Result, int]) -> None:
+    def checked(self, plan: Plan, results: Mapping[Result, int]) -> None:
         for result, reports in results.items():
-            self._to[REPORTS].labels(_label(offered.plan), result).inc(reports)
+            self._to[REPORTS].labels(_label(plan), result).inc(reports)
 
     def committed(self, seconds: float) -> None:
         self._to[COMMIT_DURATION].observe(seconds)

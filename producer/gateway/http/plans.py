@@ -9,7 +9,6 @@ from pathlib import Path
 
 from calmstream.common.watched_folder import WatchedFolder
 from calmstream.estimators.plan import Plan
-from calmstream.producer.device.acceptance import AcceptedPlan
 from calmstream.producer.device.read_plan import read_any_plan
 from calmstream.producer.signed.envelope import MAX_ENVELOPE_BYTES
 
@@ -37,16 +36,6 @@ class Offered:
     def digest(self) -> str:
         return self.plan.digest
 
-    @classmethod
-    def of(cls, accepted: AcceptedPlan, raw: bytes) -> Offered:
-        """Return a plan, signed or not, that was read from these bytes."""
-        plan, statement = accepted.plan, accepted.statement
-        document = plan.to_bytes() if statement is None else raw
-        etag = f'"{hashlib.sha256(document).hexdigest()[:32]}"'.encode()
-        until = None if statement is None else statement.not_after
-        over = plan.window_end(plan.windows - 1)
-        return cls(plan, document, etag, over, statement is None, until)
-
 
 def plan_folder(
     directory: Path, roots: Collection[str], *, allow_unsigned: bool
@@ -56,7 +45,13 @@ def plan_folder(
     Plans of one name are offered side by side: devices report under the old one until it ends.
     """
 
-    def read(document: bytes) -> Offered:
-        return Offered.of(read_any_plan(document, roots, allow_unsigned=allow_unsigned), document)
+    def read(raw: bytes) -> Offered:
+        accepted = read_any_plan(raw, roots, allow_unsigned=allow_unsigned)
+        plan, statement = accepted.plan, accepted.statement
+        document = plan.to_bytes() if statement is None else raw
+        etag = f'"{hashlib.sha256(document).hexdigest()[:32]}"'.encode()
+        until = None if statement is None else statement.not_after
+        over = plan.window_end(plan.windows - 1)
+        return Offered(plan, document, etag, over, statement is None, until)
 
     return WatchedFolder(directory, read, max_bytes=MAX_ENVELOPE_BYTES, unique_names=False)

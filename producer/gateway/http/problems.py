@@ -75,6 +75,14 @@ _KINDS: Mapping[str, ReplyKind] = {
 }
 
 
+class RefusedRequest(Exception):  # noqa: N818 - it is an outcome, not a defect
+    """A request that gets a problem document."""
+
+    def __init__(self, reason: GatewayProblem, detail: str = "", headers: Headers = ()) -> None:
+        super().__init__()
+        self.answer = problem(reason, detail, headers=headers)
+
+
 def problem(
     reason: GatewayProblem,
     detail: str = "",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -14,8 +13,10 @@ from calmstream.estimators.wire.report import report_of
 from calmstream.producer.gateway.durable.entries import SpoolEntry
 from calmstream.producer.gateway.durable.plan_spool import Result, SpoolOutcome
 from calmstream.producer.gateway.encoding import row_of
+from calmstream.producer.gateway.http.problems import GatewayProblem, RefusedRequest
 
 MAX_REPORTS = 1000
+_MOST = f"at most {MAX_REPORTS:,} are taken"
 JSON = b"application/json"
 JSON_LINES = frozenset((b"application/x-ndjson", b"application/jsonl", b"application/json-lines"))
 _REPORT_ID = re.compile(r"[0-9a-f]{32}")
@@ -31,21 +32,15 @@ class Line:
     detail: str = ""
 
 
-class TooManyReports(ValueError):  # noqa: N818 - it is an outcome, not a defect
-    """The body holds more than 1,000 reports."""
-
-
 def read_reports(plan: Plan, key: int, body: bytes, media_type: bytes) -> list[Line]:
     """Read a body; what is wrong with one report concerns no other one."""
-    texts: Sequence[bytes] = [body]
-    if media_type != JSON:
-        # The newlines are counted first, so that a body of newlines only makes no list of them.
-        if body.count(b"\n") > 2 * MAX_REPORTS:
-            raise TooManyReports
-        texts = body.split(b"\n")
+    # The newlines are counted first, so that a body of newlines only makes no list of them.
+    if media_type != JSON and body.count(b"\n") > 2 * MAX_REPORTS:
+        raise RefusedRequest(GatewayProblem.TOO_MANY_REPORTS, _MOST)
+    texts = [body] if media_type == JSON else body.split(b"\n")
     texts = [text for text in texts if text and not text.isspace()]
     if len(texts) > MAX_REPORTS:
-        raise TooManyReports
+        raise RefusedRequest(GatewayProblem.TOO_MANY_REPORTS, _MOST)
     return [_line(plan, key, text) for text in texts]
 
 

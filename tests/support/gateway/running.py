@@ -65,9 +65,6 @@ class Health:
     def turned(self) -> None:
         self.turns += 1
 
-    def stuck(self, what: str) -> None:
-        raise AssertionError(what)
-
     def ready(self) -> None:
         self.why = ""
 

@@ -11,7 +11,7 @@ from calmstream.common.errors import CalmstreamError, FatalError, RecoverableErr
 from calmstream.producer.gateway.durable.entries import SealedBatch
 from calmstream.producer.gateway.durable.plan_spool import over_at
 from calmstream.producer.gateway.encoding import EncodedBatch
-from calmstream.producer.gateway.http.delivery import RENEW_SECONDS, BatchDelivery
+from calmstream.producer.gateway.http.delivery import RENEW_SECONDS, BatchDelivery, Sealed
 from calmstream.producer.gateway.metrics import Failure, GatewayTotals
 from calmstream.producer.gateway.sender import Budget
 from tests.support.producer import START, FakeClock, ScriptedSink, make_plan, names_of
@@ -31,25 +31,25 @@ class Sent(ScriptedSink):
 
 
 class Kept:
-    """Batches whose body is their id."""
+    """A spool of one plan, whose batches have their id twice as their body."""
 
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
+        self.plans, self.mark = {PLAN.digest: self}, self
         self.settled: dict[bytes, bool] = {}
         self.readable = True
         self.damaged: set[bytes] = set()
 
-    def body(self, digest: str, batch: SealedBatch) -> EncodedBatch:
-        assert digest == PLAN.digest
+    def body(self, batch: SealedBatch) -> EncodedBatch:
         if not self.readable:
             raise RecoverableError("cannot read")
         if batch.batch_id in self.damaged:
             raise FatalError("the disk has changed a batch")
         return EncodedBatch(batch.group, batch.period, batch.n, batch.batch_id, batch.batch_id * 2)
 
-    def settle(self, digest: str, batch: SealedBatch | EncodedBatch, lost: Failure | None) -> None:
+    def settle(self, digest: str, batch: SealedBatch | EncodedBatch, acknowledged: bool) -> None:
         assert digest == PLAN.digest
-        self.settled[batch.batch_id] = lost is None
+        self.settled[batch.batch_id] = acknowledged
 
     def present(self) -> int:
         return self._clock.now_ms()
@@ -67,8 +67,12 @@ class Made:
     ) -> None:
         self.clock, self.totals = FakeClock(), GatewayTotals()
         self.kept, self.sinks = Kept(self.clock), list[Sent]()
+        self.sealed = Sealed()
         self._script, self._failures = script, failures
         self.delivery = BatchDelivery(
+            self.kept,  # type: ignore[arg-type]
+            self.sealed,
+            self.kept.settle,
             self._connect,
             names_of,
             lambda _: self.totals,
@@ -85,11 +89,12 @@ class Made:
 
     def put(self, *numbers: int, period: int = 0) -> None:
         for number in numbers:
-            self.delivery.put(PLAN, SealedBatch(period, 0, 5, number.to_bytes(16, "big"), 0, 1, 0))
+            batch = SealedBatch(period, 0, 5, number.to_bytes(16, "big"), 0, 1, 0)
+            self.sealed.put((PLAN, batch))
 
     def turn(self, seconds: float = 0.0) -> None:
         self.clock.seconds += seconds
-        self.delivery.turn(self.kept)
+        self.delivery.turn()
 
     def settled(self) -> dict[int, bool]:
         return {int.from_bytes(key, "big"): how for key, how in self.kept.settled.items()}
