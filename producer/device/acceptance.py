@@ -1,8 +1,4 @@
-"""Decides whether a device accepts a plan that it has read, within the application's policy.
-
-The policy is the application's own list of limits. ``docs/signed-plans.md`` defines the checks and
-their order. They do not depend on a record, and they write nothing.
-"""
+"""Decides whether a device accepts a plan: the checks of ``docs/signed-plans.md``, in order."""
 
 from __future__ import annotations
 
@@ -32,15 +28,11 @@ class AcceptedPlan:
 
     @property
     def owner(self) -> str:
-        """The party responsible for the plan."""
         return self.plan.owner if self.statement is None else self.statement.owner
 
 
 def standing(accepted: AcceptedPlan, policy: Policy, present: int) -> PlanRefused | None:
-    """Return why the device does not accept a plan at present, or None if it accepts it.
-
-    ``present`` is the time in seconds since the epoch, from `Totals.present`.
-    """
+    """Return why the device does not accept a plan at ``present``, in seconds since the epoch."""
     plan, statement = accepted.plan, accepted.statement
     if statement is not None:
         if statement.root not in policy.roots:

@@ -1,13 +1,8 @@
 """Assigns a group, a view and a slot to a device, by a keyed hash of the device's secret.
 
-A device draws a secret of 128 bits once, keeps it, and never sends it. HMAC-SHA256 with that secret
-as its key, over a purpose and the plan's lineage, gives a word of 64 bits. Nobody else can predict
-the word, and it never changes: the device has the same group in all windows and in all plans of one
-lineage. Each purpose has its own hash, so a device's slot reveals nothing about its group.
-
-A word w is mapped to [0, total) as floor(w · total / 2^64), exactly, in integers. The number of
-words that lead to a view is then its exact share of 2^64, rounded up or down. So the error of its
-probability is below 2^-64, which cannot be observed with any number of devices.
+A word of 64 bits, HMAC-SHA256 with the secret over a purpose and the plan's lineage, is the same in
+all plans of a lineage; each purpose has its own, so that a slot reveals nothing about a group. Word
+w is mapped to [0, total) as floor(w · total / 2^64): the error of a probability is below 2^-64.
 """
 
 from __future__ import annotations
@@ -36,7 +31,6 @@ SLOT = b"slot"
 
 
 def new_secret() -> bytes:
-    """Return a new secret: 16 bytes from the operating system."""
     return os.urandom(SECRET_BYTES)
 
 
@@ -51,10 +45,9 @@ def parts(secrets: Iterable[bytes], lineage: str, purpose: bytes, total: int) ->
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Group of a device, its view within the group, and its slot.
+    """Group of a device, its view within the group, and its slot (0 under ``once``).
 
-    Under the guarantee w-event the device may report in the windows whose number modulo w is the
-    slot; under ``once`` the slot is 0.
+    Under w-event the device may report in the windows whose number modulo w is the slot.
     """
 
     group: int
@@ -63,7 +56,6 @@ class Place:
 
 
 def place(plan: Plan, secret: bytes) -> Place:
-    """Return the place of one device, a fixed function of its secret and the plan."""
     (flat,), (slot,) = (each.tolist() for each in places(plan, (secret,)))
     group = group_of(plan, flat)
     return Place(group, flat - int(plan.first_view[group]), slot)
@@ -79,6 +71,6 @@ def places(plan: Plan, secrets: Sequence[bytes]) -> tuple[NDArray[np.int64], NDA
 
 
 def group_of(plan: Plan, flat: Any) -> Any:
-    """Return the group of a view, or an array of groups, from indices among all views of a plan."""
+    """Return the group of a view, or an array of groups, from indices among all views."""
     group = np.searchsorted(plan.first_view, flat, side="right") - 1
     return group if np.ndim(flat) else int(group)

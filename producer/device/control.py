@@ -1,7 +1,4 @@
-"""Changes to a device's stored state that the application or the person makes.
-
-The application sets the policy; the person withdraws, takes part again, and reads the history.
-"""
+"""Changes to a stored state: by the application (its policy) and by the person."""
 
 from __future__ import annotations
 

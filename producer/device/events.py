@@ -45,12 +45,10 @@ Rows = list[list[Any]]
 
 
 def new_book() -> Book:
-    """Return a book of a device that has recorded nothing."""
     return {"latest": None, "behind": None, "events": {}, "states": {}, "dropped": {}}
 
 
 def amount(value: object) -> float | None:
-    """Return the value of an event as a number; None for all that is none."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return None
     try:
@@ -78,7 +76,6 @@ def plain(number: float) -> float:
 
 
 def drop(book: Book, reason: str, times: int = 1) -> None:
-    """Count what is not recorded."""
     book["dropped"][reason] = min(book["dropped"].get(reason, 0) + times, MAX_EXACT)
 
 

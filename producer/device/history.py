@@ -76,7 +76,6 @@ class Sent:
 
 
 def value_fields(raw: bytes) -> dict[str, Any]:
-    """Return the fields of `Sent` that describe the report's bytes."""
     short = len(raw) <= MAX_VALUE_BYTES
     return {
         "value": raw.decode() if short else "",
@@ -86,7 +85,6 @@ def value_fields(raw: bytes) -> dict[str, Any]:
 
 
 def shortened(text: str) -> str:
-    """Return at most 500 characters of a plan's text; a longer text ends with ``…``."""
     return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
 
 
@@ -97,10 +95,7 @@ def attribute_names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def appended(history: tuple[Sent, ...], sent: Sent) -> tuple[Sent, ...]:
-    """Return the history with one more report, without the oldest ones if it is too large.
-
-    The newest report always stays.
-    """
+    """Return the history with one more report, which always stays, within the limits."""
     kept = [*history, sent][-MAX_SENT:]
     sizes = [len(orjson.dumps(each)) for each in kept]
     excess, first = sum(sizes) - MAX_HISTORY_BYTES, 0
@@ -113,11 +108,7 @@ def appended(history: tuple[Sent, ...], sent: Sent) -> tuple[Sent, ...]:
 
 @dataclass(frozen=True, slots=True)
 class WaitingReport:
-    """A report as it leaves, JSON, with the plan's digest.
-
-    ``id`` is chosen once and sent with every attempt: 32 hexadecimal digits. After ``until``,
-    milliseconds since the epoch, it is too late to send it.
-    """
+    """A report as it leaves, one ``id`` for all attempts; after ``until`` (ms) it is too late."""
 
     id: str
     digest: str
@@ -128,7 +119,7 @@ class WaitingReport:
 def with_another(
     waiting: tuple[WaitingReport, ...], plan: Plan, period: int, encoded: bytes
 ) -> tuple[WaitingReport, ...]:
-    """Return what waits with one more report, of a window, without the oldest if it is too much."""
+    """Return what waits with one more report, without the oldest if it is too much."""
     # Half of the grace is the gateway's, for its own way to the log.
     until = plan.window_end(period) + 500 * plan.grace
     new = WaitingReport(secrets.token_hex(16), plan.digest, encoded.decode(), until)

@@ -1,17 +1,10 @@
-"""The ledger: the privacy loss that a device has spent, and the decision whether it may report.
+"""The ledger: the privacy loss that a device has spent, and whether it may report.
 
-The decision depends on the time, on the device's secret (through its slot) and on its ledger, never
-on a record. So the absence of a report reveals nothing about the record.
-
-A *lineage* is a series of plans that share the memory of devices. When a device reports, the loss
-of this report and the loss under the *other* plans of the lineage are at most ``lineage_epsilon``:
-the smallest one of all plans that it answered and of the present one. The loss under another plan
-counts for ever, unless both plans are w-event: then until its last report is older than the longer
-*horizon*, the time that a plan's w windows last. The plan's own guarantee limits its own reports.
-
-Signed and unsigned plans have separate ledgers, so that an unsigned plan that names the lineage of
-a signed one cannot use up its epsilon. If a plan has a field ``continues``, the loss under the
-lineages that it names counts, too. `device.totals` limits the loss over all lineages.
+The decision depends on time, secret and ledger, never on a record. A report and the loss under the
+*other* plans of its lineage are together at most the smallest ``lineage_epsilon`` among them. Loss
+under another plan counts for ever, unless both are w-event: then until its last report is older
+than the longer *horizon*. Signed and unsigned plans have separate ledgers, so that an unsigned plan
+cannot use up the epsilon of a signed one's lineage.
 """
 
 from __future__ import annotations
@@ -37,15 +30,10 @@ FOREVER = 0
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The privacy loss that a device has spent under one plan.
+    """What a device has spent under one plan: ``reports`` of ``epsilon`` each, until ``window``.
 
-    Attributes:
-        window: number of the last window that the device reported on.
-        ends: end of that window, seconds since the epoch.
-        reports: number of reports so far, at least 1.
-        epsilon: privacy loss of each report, decimal string.
-        horizon: duration of the plan's w windows in seconds; 0 under the guarantee ``once``.
-        bound: the plan's ``lineage_epsilon``, decimal string, which applies to later plans.
+    ``ends`` is that window's end and ``horizon`` the length of the plan's w windows, in seconds;
+    ``bound`` is the plan's ``lineage_epsilon``, which applies to later plans.
     """
 
     window: int
@@ -61,7 +49,6 @@ class Spent:
 
     @property
     def total(self) -> Decimal:
-        """The sum of the losses of all reports."""
         return EXACT.multiply(Decimal(self.reports), Decimal(self.epsilon))
 
 
@@ -73,14 +60,8 @@ Entries = Mapping[str, Spent]
 class DeviceState:
     """Everything that a device stores.
 
-    Attributes:
-        secret: 16 bytes, never sent; ``repr`` omits it.
-        lineages: what was spent under unsigned plans, by lineage.
-        signed: what was spent under signed plans, by lineage.
-        policy: the application's policy; None until a reporter first uses the store.
-        waiting: reports that no gateway has taken yet.
-        withdrawals: number of times that the person has withdrawn.
-        generation: number of times that the state was written; an older copy has a smaller number.
+    ``lineages`` is what was spent under unsigned plans, ``signed`` under signed ones. An older copy
+    has a smaller ``generation``. ``policy`` is None until a reporter first uses the store.
     """
 
     secret: bytes = field(repr=False)
@@ -95,13 +76,12 @@ class DeviceState:
     waiting: tuple[WaitingReport, ...] = ()
 
     def under(self, lineage: str, *, signed: bool = False) -> Entries:
-        """Return what was spent under one lineage; empty for a new lineage."""
         return (self.signed if signed else self.lineages).get(lineage, {})
 
     def entries(self, plan: Plan, *, signed: bool) -> Entries:
-        """Return the entries of a plan's lineage and of the lineages that the plan continues.
+        """Return what was spent under a plan's lineage and those that it continues, by digest.
 
-        Keys are plan digests, and longer for other lineages: a digest can occur in several.
+        Keys of other lineages are longer: a digest can occur in several.
         """
         continued = {
             f"{lineage}/{kept}/{digest}": spent
@@ -112,10 +92,7 @@ class DeviceState:
         return {**continued, **self.under(plan.lineage, signed=signed)}
 
     def spend(self, plan: Plan, window: int, *, root: str = "", now: int = 0) -> DeviceState:
-        """Return the state after one more report.
-
-        ``root`` is empty for an unsigned plan; ``now`` is the clock in seconds since the epoch.
-        """
+        """Return the state after one more report; ``root`` is empty for an unsigned plan."""
         entries = self.under(plan.lineage, signed=bool(root))
         before = entries.get(plan.digest)
         reports = 1 + (before.reports if before else 0)
@@ -129,25 +106,19 @@ class DeviceState:
 
 
 def horizon(plan: Plan) -> int:
-    """Return the duration of the plan's w windows in seconds, or ``FOREVER`` under ``once``."""
     if plan.guarantee.kind == "once":
         return FOREVER
     return plan.guarantee.windows * plan.window
 
 
 def allowance(plan: Plan, bounds: Iterable[str]) -> Decimal:
-    """Return the maximum epsilon that a device may spend under the lineage with a further report.
-
-    ``bounds`` are those of the plans under which the device has reported.
-    """
     return min(map(Decimal, (plan.lineage_epsilon, *bounds)))
 
 
 def counts(plan: Plan, window: int, ends: Any, other: int) -> Any:
-    """Return whether the reports under another plan count for a report in a window of this one.
+    """Whether reports under another plan count for a report in this window.
 
-    ``ends`` is the end of the last window reported on under the other plan in seconds, a number or
-    an array, as the result is; ``other`` is that plan's horizon.
+    ``ends``, a number or an array, is the end in seconds of that plan's last window reported on.
     """
     own = horizon(plan)
     if FOREVER in (own, other):

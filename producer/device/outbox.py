@@ -126,8 +126,6 @@ class Outbox:
         return found
 
     def _forget(self, settled: set[str]) -> int:
-        """Remove reports from what waits; return how many are left."""
-
         def change(state: DeviceState) -> DeviceState:
             left = tuple(each for each in state.waiting if each.id not in settled)
             return state if left == state.waiting else replace(state, waiting=left)
@@ -167,7 +165,6 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 
 def _result(raw: bytes) -> str:
-    """Return what an answer says of its one report; empty where it says nothing."""
     try:
         answer = json.loads(raw)
         stated = answer.get("results") or [{"result": answer.get("reason", "")}]

@@ -1,8 +1,4 @@
-"""The policy of a device: the application's own limits on the privacy loss that plans may cause.
-
-An *operator* runs a collection. It is identified by its *root* key, the key with which it certifies
-the keys that sign its plans. Only the application changes a policy, never a plan or an operator.
-"""
+"""The application's own limits on the privacy loss of plans; no operator changes them."""
 
 from __future__ import annotations
 
@@ -65,7 +61,6 @@ def amount(text: object) -> Decimal:
 
 
 def total(amounts: Collection[Decimal]) -> Decimal:
-    """Return the exact sum."""
     result = Decimal(0)
     for each in amounts:
         result = EXACT.add(result, each)
@@ -91,8 +86,7 @@ class Allotment:
 class PolicyLimits:
     """The limits that apply to one root: its allotment, or the remainder after all allotments.
 
-    The losses of ``roots`` count, or of all but the ``excluded`` ones if that is None. ``span`` is
-    the maximum within any ``span_days`` days, ``ever`` that without limit of time, if any.
+    The losses of ``roots`` count, or of all but the ``excluded`` ones if that is None.
     """
 
     roots: frozenset[str] | None
@@ -101,7 +95,6 @@ class PolicyLimits:
     ever: Decimal | None
 
     def apply_to(self, root: str) -> bool:
-        """Return whether the losses under the plans of a root count towards these limits."""
         return root in self.roots if self.roots is not None else root not in self.excluded
 
 
@@ -169,12 +162,10 @@ class Policy:
 
     @property
     def span_seconds(self) -> int:
-        """The length of the span in seconds."""
         return self.span_days * DAY
 
     @property
     def overall(self) -> PolicyLimits:
-        """The limits on the sum over all roots."""
         ever = None if self.ever_epsilon is None else Decimal(self.ever_epsilon)
         return PolicyLimits(None, frozenset(), Decimal(self.span_epsilon), ever)
 
@@ -194,7 +185,6 @@ class Policy:
         return PolicyLimits(None, frozenset(self.allotments), span, ever)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON object of a device's store."""
         return {
             "roots": list(self.roots),
             "report_epsilon": self.report_epsilon,

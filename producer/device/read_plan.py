@@ -1,9 +1,7 @@
-"""Reads a plan on a device, which does not trust the plan's author.
+"""Reads a plan on a device, which does not trust the plan's author: signatures come first.
 
-A signed plan comes in an envelope, whose signatures are verified first. The constants of this
-module bound the cost of a plan for a device. The document is checked before it is parsed, and the
-work of one report before a mechanism is prepared. A device can make a report under every plan that
-this module accepts.
+The constants bound the cost of a plan. Text is checked before it is parsed, and the work of one
+report before a mechanism is prepared. Every plan that passes can be reported under.
 """
 
 from __future__ import annotations
@@ -58,9 +56,8 @@ _OPENING, _CLOSING, _SEPARATING = b"[{", b"]}", b",:"
 
 
 def read_signed_plan(raw: bytes, roots: Collection[str] | None) -> AcceptedPlan:
-    """Verify an envelope and read its plan. The cost is bounded, whatever the bytes are.
+    """Verify an envelope and read its plan, at a bounded cost; `standing` checks the policy.
 
-    Dates and the other limits of a policy are not checked here, but by `acceptance.standing`.
     ``roots`` are trusted; None accepts the root that the envelope itself names.
     """
     raw = bytes(raw)
@@ -148,7 +145,7 @@ def _check_numbers(document: object) -> None:
 
 
 def _check_work(groups: tuple[Group, ...], epsilon: str) -> None:
-    """Check the work of a report in each group, and the work of preparing all groups."""
+    """Check the work of a report in each group, and of preparing all groups."""
     hashes = comparisons = 0
     for g, group in enumerate(groups):
         work = group.build(epsilon).report_work
@@ -162,7 +159,6 @@ def _check_work(groups: tuple[Group, ...], epsilon: str) -> None:
 
 
 def _limit(g: int, what: str, amount: int, maximum: int) -> None:
-    """Check that the work for group ``g`` is at most the maximum; ``what`` names its unit."""
     if amount > maximum:
         raise PlanError(
             f"groups[{g}]: a report takes {amount:,} {what}; a device takes {maximum:,} at most"
@@ -174,7 +170,6 @@ def _short(text: str) -> str:
 
 
 def _signed_plan(raw: bytes) -> Plan:
-    """Read the plan from the bytes that were signed, and check the rules for signed plans."""
     try:
         plan = read_device_plan(raw)
     except PlanError as error:
@@ -188,7 +183,6 @@ def _signed_plan(raw: bytes) -> Plan:
 
 
 def _no_envelope(raw: bytes, error: ValueError) -> PlanRefused:
-    """Return why bytes that are not an envelope are refused: an unsigned plan, or not even that."""
     try:
         read_device_plan(raw)
     except PlanError as second:

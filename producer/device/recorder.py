@@ -205,20 +205,18 @@ class Recorder:
             self._forget_before(self._store.read().withdrawals)
 
     def _forget_before(self, withdrawals: int) -> None:
-        """Forget everything noted before the latest of so many withdrawals."""
         if withdrawals != self._withdrawals:
             self._withdrawals = withdrawals
             self._waiting, self._known, self._kept = _Waiting(), set(), {}
 
     def _holds(self, written: Document) -> bool:
-        """Return whether the disk has taken what it could not confirm."""
+        """Whether the disk has taken what it could not confirm."""
         try:
             return self._store.read_events() == written
         except Exception:  # noqa: BLE001
             return False
 
     def _merged(self, stored: Document) -> Document:
-        """Return what is stored together with what waits."""
         books, lineage = dict(stored), self._plan.lineage
         book = books.pop(lineage, None) or events.new_book()
         for (event, day), values in self._waiting.events.items():

@@ -72,7 +72,7 @@ def perturbed(
     window: int,
     randomness: Randomness,
 ) -> Report:
-    """Return the report of a record, of which only the attributes of the device's view are read."""
+    """Return a record's report; only the attributes of the device's view are read."""
     view = plan.groups[where.group].views[where.view]
     codes = np.zeros((1, len(plan.domain)), np.uint16)
     for j in view.attributes:
@@ -90,7 +90,6 @@ def perturbed(
 
 
 def check_record(plan: Plan, record: Mapping[str, object]) -> list[str]:
-    """Return a line for each field that is unknown or has no usable value (`Reporter.check`)."""
     attributes = {each.field: each for each in plan.domain.attributes}  # one field can have several
     others = [name for name in record if name not in attributes]
     unknown = [f"{name}: the plan has no such attribute" for name in others]
@@ -99,7 +98,6 @@ def check_record(plan: Plan, record: Mapping[str, object]) -> list[str]:
 
 
 def _trouble(attribute: Attribute, record: Mapping[str, object]) -> str:
-    """Return why a record has no value of an attribute, and what is reported instead."""
     kind, value, why = attribute.kind, record.get(attribute.field), ""
     if attribute.field not in record:
         why = "no value"
@@ -130,7 +128,6 @@ def code_of(plan: Plan, record: Mapping[str, object], j: int, randomness: Random
 
 
 def _frozen(columns: Mapping[str, NDArray[Any]]) -> Reports:
-    """Make the arrays read-only."""
     for column in columns.values():
         column.flags.writeable = False
     return columns

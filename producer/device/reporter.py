@@ -1,7 +1,4 @@
-"""The reporter: it turns a device's record into one perturbed report, if a report is allowed now.
-
-The record is perturbed on the device, so that nobody else ever sees the true record.
-"""
+"""The reporter: it turns a record into one perturbed report, if one is allowed now."""
 
 from __future__ import annotations
 
@@ -162,10 +159,7 @@ class Reporter:
     def report_for(
         self, record: Callable[[int], Mapping[str, object]], *, keep: bool = False
     ) -> Report | None:
-        """Do as `report`, with a record that is made for the window that it is given.
-
-        ``record`` is called only when the device may report.
-        """
+        """As `report`; ``record`` makes the record of a window, only when the device may report."""
         now = self._clock()
         state = self._store.read()
         if self._status(state, now) is not Status.READY:
@@ -176,7 +170,7 @@ class Reporter:
         return report if self._claim(report, state.secret, now, keep=keep) else None
 
     def _claim(self, report: Report, secret: bytes, now: int, *, keep: bool) -> bool:
-        """Write a report to the ledger and the history, durably; return whether that is allowed.
+        """Write a report to ledger and history, durably; return whether that is allowed.
 
         Another thread or process may have used up the permission since.
         """

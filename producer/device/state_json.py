@@ -56,7 +56,6 @@ def unsealed(raw: bytes) -> dict[str, Any]:
 
 
 def from_bytes(raw: bytes) -> DeviceState:
-    """Decode the output of :func:`to_bytes`."""
     document = unsealed(raw)
     try:
         return _state(document)

@@ -215,10 +215,7 @@ class FileStore:
 
 
 def _write(path: Path, lock: int, state: DeviceState, generation: int) -> DeviceState:
-    """Write the state, then its number into the lock file.
-
-    After a crash between the two, the state has a larger number than the lock file; that is valid.
-    """
+    """Write the state, then its number: a crash between the two leaves the state a larger one."""
     state = replace(state, generation=generation)
     write_durably(path, to_bytes(state))
     try:
@@ -231,7 +228,6 @@ def _write(path: Path, lock: int, state: DeviceState, generation: int) -> Device
 
 
 def _last_generation(lock: int) -> int:
-    """Return the number in the lock file; 0 if there is none yet."""
     os.lseek(lock, 0, os.SEEK_SET)
     match = re.fullmatch(rb"([0-9]{20})\n", os.read(lock, 64))
     return int(match[1]) if match else 0

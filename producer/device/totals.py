@@ -1,10 +1,7 @@
-"""The privacy loss of a device over all lineages: in the latest span of days, and in total.
+"""The privacy loss of a device over all lineages, by *root*: lately and in total, exact decimals.
 
-The loss of a report counts for the policy's ``span_days``; then it *expires* and counts only in the
-total. Amounts are exact decimals, by *root*, the key that identifies an operator.
-
-The present time is the later of the clock and the *mark*, the latest time of the clock at which a
-report was made. So nobody can make reports expire sooner by setting the clock back.
+The loss of a report counts for the policy's ``span_days``. The present is the later of the clock
+and the *mark*, the latest time of a report: a clock set back makes nothing expire sooner.
 """
 
 from __future__ import annotations
@@ -25,10 +22,9 @@ that a store stays small."""
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """The loss of one report, or of several reports that were joined; without a root if unsigned.
+    """The loss of one report or of several that were joined; no root if unsigned.
 
-    ``counts_from`` is the end of the report's window, or the mark if that is later, in seconds
-    since the epoch. The loss expires one span after this time.
+    ``counts_from``, in seconds, is the end of the window, or the mark if that is later.
     """
 
     counts_from: int
@@ -46,24 +42,19 @@ class Remaining:
 
 @dataclass(frozen=True, slots=True)
 class DeviceTotals:
-    """Sums over all lineages: ``spent_in_all`` is the sum of all losses, by root.
-
-    ``recent`` had not expired when the last report was made, ascending by ``counts_from``.
-    """
+    """Sums over all lineages; ``recent`` had not expired at the last report, ascending in time."""
 
     mark: int = 0
     recent: tuple[Recent, ...] = ()
     spent_in_all: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def present(self, now: int) -> int:
-        """Return the present time in seconds: the later of the clock and the mark."""
         return max(now, self.mark)
 
     def remaining(self, policy: Policy, root: str, now: int) -> Remaining:
-        """Return the epsilon that a root can still spend; the empty root is that of unsigned plans.
+        """Return what a root can still spend: the smaller of the overall limit and its own.
 
-        It is the smaller of what two limits leave: the overall limit, to which all roots count, and
-        the limit of this root. It is negative if more was spent than the present policy allows.
+        It is negative if more was spent than the present policy allows.
         """
         span_start = self.present(now) - policy.span_seconds
         both = [self._left(limits, span_start) for limits in (policy.overall, policy.limits(root))]
@@ -71,7 +62,6 @@ class DeviceTotals:
         return Remaining(min(left.span for left in both), min(ever) if ever else None)
 
     def status(self, policy: Policy, root: str, epsilon: str, now: int) -> Status:
-        """Return ``READY`` if the policy allows one more report, else the limit that it exceeds."""
         left, loss = self.remaining(policy, root, now), Decimal(epsilon)
         if loss > left.span:
             return Status.SPAN_EPSILON
@@ -80,7 +70,6 @@ class DeviceTotals:
         return Status.READY
 
     def _left(self, limits: PolicyLimits, span_start: int) -> Remaining:
-        """Return what these limits leave, if the span begins at ``span_start`` (seconds)."""
         counted = [r for r in self.recent if r.counts_from > span_start and limits.apply_to(r.root)]
         span = EXACT.subtract(limits.span, total([Decimal(r.epsilon) for r in counted]))
         if limits.ever is None:
@@ -118,7 +107,7 @@ class DeviceTotals:
 
 
 def _joined(recent: list[Recent]) -> tuple[Recent, ...]:
-    """Join old entries of the same root in pairs, with the later time, if there are too many."""
+    """Join the older half in pairs of one root, with the later time, if there are too many."""
     if len(recent) <= MAX_RECENT:
         return tuple(recent)
     half = len(recent) // 2

@@ -31,10 +31,7 @@ Row = tuple[int, tuple[int | bytes, ...]]
 
 @dataclass(frozen=True, slots=True)
 class EncodedBatch:
-    """A batch that is ready to be sent; every resend has the same bytes.
-
-    ``batch_id``, 16 random bytes, is the record's key, by which a resend is recognised.
-    """
+    """A batch; every resend has the same bytes, and is recognised by the random ``batch_id``."""
 
     group: int
     period: int
@@ -46,17 +43,13 @@ class EncodedBatch:
 def make_batch(
     plan: Plan, group: int, period: int, view: NDArray[Any], columns: Reports
 ) -> EncodedBatch:
-    """Encode reports and draw the id of their batch. The rows must be in random order.
-
-    The length depends on the number of reports only.
-    """
+    """Encode reports in random order; the length depends on their number only."""
     stated = view if len(plan.groups[group].views) > 1 else None
     value = encode_batch(plan, group, Batch(period, len(view), stated, columns))
     return EncodedBatch(group, period, len(view), os.urandom(BATCH_ID_BYTES), value)
 
 
 def row_of(plan: Plan, group: int, batch: Batch) -> Row:
-    """Return the row of a batch of one that was decoded by the plan."""
     values: list[int | bytes] = []
     for column in plan.mechanisms[group].columns:
         array = batch.columns[column.name]
@@ -79,10 +72,9 @@ def batch_of_rows(plan: Plan, group: int, period: int, rows: Sequence[Row]) -> E
 
 
 def permutation(n: int, randomness: Randomness) -> NDArray[np.int64]:
-    """Return a uniformly random order of n items: shape (n,), int64.
+    """Return a uniformly random order: shape (n,), int64. O(n log n).
 
-    Sorts random words of 64 bits and draws them anew in the rare case that two are equal, so that
-    every order has exactly the same probability. O(n log n).
+    Words of 64 bits are drawn anew if two are equal: every order has exactly the same probability.
     """
     while True:
         words = np.frombuffer(randomness.bytes(8 * n), np.uint64)
@@ -93,6 +85,6 @@ def permutation(n: int, randomness: Randomness) -> NDArray[np.int64]:
 
 
 def most_reports(plan: Plan, group: int) -> int:
-    """Return the most reports of a group that one record may hold, by size and the plan's limit."""
+    """The most reports of a group that one record may hold, by size and the plan's limit."""
     room = MAX_BATCH_BYTES - RESERVED_BYTES
     return max(1, min(plan.limits.batch_reports, room // form_of(plan, group).report_bytes))

@@ -61,11 +61,9 @@ IN_FLIGHT = PRODUCER_METRICS.gauge(
 
 
 class GatewayTotals:
-    """Counts what happens to the batches of one plan, never their content. For one thread.
+    """Counts what happens to one plan's batches, as metrics too where there are collectors.
 
-    With collectors the counts are metrics as well, whose series exist at zero from the start. A
-    batch that failed may still be in the log, if only its acknowledgement was lost. ``failures``
-    are the reports that were given up, by reason.
+    A batch that failed may still be in the log, if only its acknowledgement was lost.
     """
 
     def __init__(self, plan: Plan | None = None, to: Collectors | None = None) -> None:
@@ -91,7 +89,6 @@ class GatewayTotals:
         self._add(SENT, reports, str(group))
 
     def retried(self) -> None:
-        """A batch is sent again."""
         self.retries += 1
         self._add(RETRIED, 1)
 
@@ -100,12 +97,10 @@ class GatewayTotals:
         self._add(FAILED, reports, why)
 
     def small(self, reports: int) -> None:
-        """A batch below the least size left."""
         self.reports_small += reports
         self._add(SMALL, reports)
 
     def in_flight(self, batches: int) -> None:
-        """The number of unacknowledged batches has changed."""
         if self._to is not None:
             self._to[IN_FLIGHT].labels(self._plan).set(batches)
 

@@ -1,11 +1,7 @@
-"""Reports that wait until enough of them can leave together.
+"""Reports that wait until ``min_batch`` of a group and window can leave together.
 
-The append time of a batch with one report shows when its device reported. Therefore reports of one
-group and window leave in sets of at least ``min_batch``. An open batch keeps its last ``min_batch``
-reports for the reports that still come, so that a set below ``min_batch`` is left at the end of a
-window only where the whole group had fewer. Which reports stay is drawn at random: the arrival time
-of a report does not show which batch it is in. Sets below ``min_batch`` wait until shortly before
-their window closes.
+The append time of a batch of one would show when its device reported. Which reports stay behind
+for those that still come is random: the time of arrival does not show a report's batch.
 """
 
 from __future__ import annotations
@@ -58,9 +54,8 @@ class _OpenBatch:
 def waits_until(plan: Plan, period: int) -> int:
     """When small sets of a window leave at the latest, milliseconds since the epoch.
 
-    With a grace of 20 s or more: a quarter of the grace after the window's end. Reports sent at the
-    very end still join, and three quarters remain for the delivery. With a shorter grace: 2 s
-    before the end of the grace, or a quarter of window and grace before it where that is shorter.
+    With a grace of 20 s or more, a quarter of it after the window's end: three quarters remain for
+    the delivery. Else 2 s, or a quarter of window and grace, before the end of the grace.
     """
     end, grace = plan.window_end(period), 1000 * plan.grace
     if plan.grace >= SHORT_GRACE:
@@ -69,7 +64,7 @@ def waits_until(plan: Plan, period: int) -> int:
 
 
 class OpenBatches:
-    """The open batches of one plan. Not safe for use from several threads.
+    """The open batches of one plan, for one thread.
 
     Memory: ``most`` + ``min_batch`` rows for every application key, group and open window.
     """
@@ -93,11 +88,10 @@ class OpenBatches:
 
     @property
     def waiting(self) -> int:
-        """Reports in all open batches. O(open batches)."""
         return sum(len(batch.rows) for batch in self._open.values())
 
     def waits(self, period: int) -> bool:
-        """Whether a report of a window has not left yet. O(open batches)."""
+        """Whether a report of a window has not left yet."""
         return any(batch.period == period for batch in self._open.values())
 
     def add(
@@ -113,12 +107,12 @@ class OpenBatches:
         return self._leave(batch, now)
 
     def take(self, now: Moment) -> list[ReadyReports]:
-        """Remove and return what leaves now. O(open batches), O(n log n) for those that leave."""
+        """Remove and return what leaves now."""
         due = [batch for batch in self._open.values() if self._seconds(batch, now) <= 0]
         return [self._leave(batch, now) for batch in due]
 
     def next_due(self, now: Moment) -> float | None:
-        """Seconds until something is due; None where nothing is open. O(open batches)."""
+        """Seconds until something is due; None where nothing is open."""
         return min((self._seconds(batch, now) for batch in self._open.values()), default=None)
 
     def _seconds(self, batch: _OpenBatch, now: Moment) -> float:

@@ -1,7 +1,4 @@
-"""Sends the batches of one plan: bounded in flight, repeated, and all accounted for.
-
-Not safe for use from several threads: one thread owns a sender and drives it with ``step``.
-"""
+"""Sends the batches of one plan: bounded in flight, repeated, all accounted for; for one thread."""
 
 from __future__ import annotations
 
@@ -56,7 +53,7 @@ class InFlightBatch:
 
 
 class BatchSender:
-    """Sends batches and follows each one until it is acknowledged or given up.
+    """Follows each batch until it is acknowledged or given up.
 
     ``fatal`` is the first error that no resend can cure, ``trouble`` the first lasting failure.
     """
@@ -85,12 +82,10 @@ class BatchSender:
 
     @property
     def in_flight(self) -> int:
-        """Batches neither acknowledged nor given up."""
         return len(self._batches)
 
     @property
     def full(self) -> bool:
-        """Whether :meth:`submit` would wait."""
         return self.in_flight >= self._budget.in_flight
 
     def submit(self, encoded: EncodedBatch) -> None:

@@ -1,7 +1,4 @@
-"""Certificates: a root key states that a signing key may sign plans between two dates.
-
-``docs/signed-plans.md`` defines the format.
-"""
+"""Certificates: a root key states that a signing key may sign plans between two dates."""
 
 from __future__ import annotations
 
@@ -57,12 +54,10 @@ class Statement:
         return canonical(asdict(self) | {"v": VERSION})
 
     def valid_at(self, second: int) -> bool:
-        """Return whether the key may sign at this second since the epoch."""
         return self.not_before <= second <= self.not_after
 
 
 def read_statement(raw: bytes) -> Statement:
-    """Return the statement in ``raw``."""
     if len(raw) > MAX_STATEMENT_BYTES:
         raise ValueError(f"{len(raw):,} bytes; at most {MAX_STATEMENT_BYTES:,} are read")
     try:
@@ -92,7 +87,6 @@ class Certificate:
         return TAG + hashlib.sha256(self.statement).digest()
 
     def to_json(self) -> dict[str, str]:
-        """Return the certificate as the JSON object that an envelope contains."""
         return {"statement": to_base64(self.statement), "signature": to_base64(self.signature)}
 
 

@@ -1,10 +1,4 @@
-"""Envelopes: a plan, a certificate, and a signature by the certified key, in one JSON document.
-
-The lineage of a signed plan is computed from the operator's root key and a name, so that no other
-operator can issue plans of the same lineage.
-
-``docs/signed-plans.md`` defines the format.
-"""
+"""Envelopes: a plan, a certificate, and a signature by the certified key, in one JSON document."""
 
 from __future__ import annotations
 
@@ -67,14 +61,12 @@ class Envelope:
 
 
 def plan_message(certificate: Certificate, plan: bytes) -> bytes:
-    """Return the message that the certified key signs for a plan."""
     # The statement is the content of the certificate, which the root key signed.
     statement = hashlib.sha256(certificate.statement).digest()
     return TAG + statement + hashlib.sha256(plan).digest()
 
 
 def is_envelope(raw: bytes) -> bool:
-    """Return whether bytes are an envelope rather than a plan; nothing is verified."""
     try:
         read_envelope(raw)
     except ValueError:
@@ -83,11 +75,9 @@ def is_envelope(raw: bytes) -> bool:
 
 
 def read_envelope(raw: bytes) -> Envelope:
-    """Return the envelope in ``raw``; nothing is verified.
+    """Return the envelope in ``raw``; nothing is verified. Cost: O(bytes), at most 12 MiB.
 
-    Cost: O(bytes), and at most 12 MiB are read. The numbers of characters are checked before the
-    JSON is parsed. With these numbers, the document has at most six fields, those of the
-    certificate included. So parsing it is cheap, and no field can occur twice.
+    Characters are counted before parsing: no field can occur twice, and parsing is cheap.
     """
     if len(raw) > MAX_ENVELOPE_BYTES:
         raise ValueError(f"{len(raw):,} bytes; at most {MAX_ENVELOPE_BYTES:,} are read")
@@ -131,8 +121,7 @@ def verify(envelope: Envelope, roots: Collection[str] | None) -> Statement:
 def signed_lineage(root: str, name: str) -> str:
     """Return the lineage of a root key and a plan's ``lineage_name``: 32 hexadecimal digits.
 
-    It is the first 16 bytes of the SHA-256 of three fields: a tag, the root key and the name. Each
-    field follows its length, which has 4 bytes in big-endian order.
+    16 bytes of the SHA-256 of tag, key and name, each behind its length (u32, big-endian).
     """
     fields = (LINEAGE_TAG, bytes.fromhex(root), name.encode())
     framed = b"".join(len(field).to_bytes(4, "big") + field for field in fields)

@@ -25,12 +25,10 @@ def public_key(private: bytes) -> str:
 
 
 def sign(private: bytes, message: bytes) -> bytes:
-    """Return the signature of a message by a private key in PEM, 64 bytes."""
     return _private(private).sign(message)
 
 
 def verifies(public: str, signature: bytes, message: bytes) -> bool:
-    """Return whether a public key of 64 hexadecimal digits has made a signature of a message."""
     try:
         Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(signature, message)
     except (InvalidSignature, ValueError):
@@ -39,10 +37,7 @@ def verifies(public: str, signature: bytes, message: bytes) -> bool:
 
 
 def read_public_keys(text: str) -> tuple[str, ...]:
-    """Return the public keys of a file with one key in each line.
-
-    Empty lines, and the rest of a line after ``#``, are ignored.
-    """
+    """Return the keys of a file, one a line; ``#`` begins a comment."""
     lines = (line.partition("#")[0].strip() for line in text.splitlines())
     keys = tuple(line for line in lines if line)
     if not keys or not all(KEY.fullmatch(key) for key in keys):
@@ -51,7 +46,6 @@ def read_public_keys(text: str) -> tuple[str, ...]:
 
 
 def _private(pem: bytes) -> Ed25519PrivateKey:
-    """Return the private key in PEM; InvalidInput if it is not one."""
     try:
         key = serialization.load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):

@@ -14,12 +14,10 @@ KEY = re.compile(r"[0-9a-f]{64}")
 
 
 def to_base64(raw: bytes) -> str:
-    """Return standard base64 with padding."""
     return base64.b64encode(raw).decode()
 
 
 def from_base64(text: str) -> bytes:
-    """Return the bytes of standard base64 with padding."""
     try:
         raw = base64.b64decode(text, validate=True)
     except binascii.Error:

@@ -39,12 +39,10 @@ SHOW_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ProduceSummary:
-    """State of a run: its progress in reports and batches, and at the end its result.
+    """State of a run, and at the end its result.
 
-    Attributes:
-        missing: reports that are missing at the end: under ``once`` the devices that may still
-            report; under ``w-event`` the reports in begun windows whose turn did not come.
-        expired: whether the run ended because the plan ended.
+    ``missing``: under ``once`` devices that may still report; under ``w-event`` reports whose turn
+    in begun windows did not come. ``expired``: the run ended because the plan ended.
     """
 
     devices: int
@@ -79,12 +77,10 @@ def produce(
     clock: Clock | None = None,
     randomness: Randomness | None = None,
 ) -> ProduceSummary:
-    """Let every row of ``codes`` report as one device, in real time.
+    """Let every row of ``codes`` report as one device, in real time, as a `Population`.
 
-    With ``records``, a row is what the device reports in a window, see `Population`.
-    Under ``once`` the run ends when all have reported. Under ``w-event`` it ends with the plan,
-    after ``windows`` windows or with ``stop``. After a batch has been given up, no other device
-    makes a report: the broker may be down, and the only report of that device would be lost, too.
+    Under ``once`` until all have reported, else until the plan, ``windows`` or ``stop`` ends it.
+    After a lost batch no other device reports: the broker may be down, and it reports only once.
     """
     if rate is not None and not rate > 0:
         raise InvalidInput(f"rate: expected a positive number of reports a second, got {rate}")
@@ -110,7 +106,6 @@ def produce(
 
 
 def _refuse_when_over(plan: Plan, now: int) -> None:
-    """Raise InvalidInput if the plan has expired; ``now`` is in milliseconds."""
     if plan.window_at(now) >= plan.windows:
         end = datetime.fromtimestamp(plan.expires, UTC)
         raise InvalidInput(f"plan {plan.name} is over: it expired at {end:%Y-%m-%d %H:%M:%S} UTC")
@@ -145,10 +140,7 @@ class _Run:
 
     @property
     def chunk(self) -> int:
-        """The number of devices that report together: with a rate, those of a second.
-
-        Without, they fill a batch of every group.
-        """
+        """Devices that report together: those of a second, or what fills a batch of every group."""
         full = self.batch_size * len(self.plan.groups)
         return full if self.rate is None else max(1, round(self.rate))
 
@@ -229,7 +221,6 @@ class _Run:
         self._sleep(lambda: (end - self.clock.now_ms()) / 1000)
 
     def _sleep(self, remaining: Callable[[], float]) -> None:
-        """Handle deliveries until ``remaining()`` seconds are 0 or the run stops."""
         while self._going() and (seconds := remaining()) > 0:
             self.sender.step()
             self._show_progress()
@@ -248,7 +239,6 @@ class _Run:
         return self.plan.window_at(self.clock.now_ms())
 
     def _show_progress(self) -> None:
-        """Call the progress function, unless it was called just before."""
         now = self.clock.monotonic()
         if self.progress is not None and now - self.shown_at >= SHOW_SECONDS:
             self.shown_at = now

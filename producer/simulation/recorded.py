@@ -20,14 +20,7 @@ from calmstream.producer.device.store import MemoryStore
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened on a device.
-
-    Attributes:
-        device: its name in the table.
-        time: milliseconds since the epoch.
-        name: of the event, or of a state of the plan.
-        value: of the event, 1 where it is empty; or the state's, options separated by ``|``.
-    """
+    """An event of a device at a ``time`` in ms, or a state (options split by ``|``)."""
 
     device: str
     time: int
@@ -36,7 +29,6 @@ class Event:
 
 
 def number(text: str) -> object:
-    """Return the number of a text; what is none stays as it is."""
     try:
         return float(text)
     except ValueError:
@@ -47,10 +39,7 @@ _READ: dict[type, Callable[[str], object]] = {Number: number, Choice: options_of
 
 
 class RecordedDevices:
-    """The devices of a table of events, in the order in which it first names them.
-
-    A window's records are made from the events before the window.
-    """
+    """The devices of a table of events; a window's records are of the events before it."""
 
     def __init__(self, plan: Plan, events: Iterable[Event], randomness: Randomness) -> None:
         self._plan, self._randomness = plan, randomness
@@ -92,5 +81,4 @@ class RecordedDevices:
 
     @property
     def dropped(self) -> int:
-        """Number of events that no recorder took: the plan does not name them, or no number."""
         return sum(sum(recorder.dropped.values()) for recorder in self._recorders)

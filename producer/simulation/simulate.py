@@ -1,7 +1,4 @@
-"""Simulates a population of devices from a table of records.
-
-The code has no loop over devices: one call perturbs all reports of a group, with array operations.
-"""
+"""Simulates a population of devices, with one call of a mechanism for each group."""
 
 from __future__ import annotations
 
@@ -33,9 +30,8 @@ _NEVER = -(1 << 40)
 class Population:
     """A population in which device i holds row i of a table.
 
-    With ``records`` a window has its own table of the same devices; windows ascend. ``flat``: each
-    device's view, counted over all groups; ``slot``: in which of every W windows of the guarantee
-    it may report. Both are (n,) int64. The rules are those of `device.ledger` for one plan.
+    With ``records`` a window has its own table of the same devices; windows ascend. ``flat``, the
+    view over all groups, and ``slot`` are (n,) int64. The rules are `device.ledger`'s.
     """
 
     def __init__(
@@ -66,10 +62,7 @@ class Population:
         return len(self._codes)
 
     def due(self, window: int) -> Indices:
-        """Return the indices of the devices that may report in this window, ascending. Cost: O(n).
-
-        The result depends on secrets and earlier reports, never on a record.
-        """
+        """Return the indices of the devices that may report, ascending; no record matters."""
         if not 0 <= window < self.plan.windows:
             return np.zeros(0, np.int64)
         guarantee = self.plan.guarantee
@@ -78,7 +71,7 @@ class Population:
         return np.flatnonzero(may & (self.slot == window % guarantee.windows))
 
     def finished(self, window: int) -> bool:
-        """Return whether no device can report in this window or a later one."""
+        """Whether no device can report in this window or a later one."""
         if window >= self.plan.windows:
             return True
         return self.plan.guarantee.kind == "once" and not len(self.due(window))
@@ -86,11 +79,7 @@ class Population:
     def reports(
         self, window: int, devices: Indices, batch_size: int = DEFAULT_SIZE
     ) -> Iterator[EncodedBatch]:
-        """Yield the reports of devices for a window, as batches of random composition.
-
-        Groups are in order, the devices of a group in random order, in batches of nearly equal
-        sizes. Cost: one perturbation call, and the memory, for each group in turn.
-        """
+        """Yield the devices' reports by group, in batches of random composition, nearly equal."""
         if batch_size < 1:
             raise InvalidInput(f"batch size: expected at least 1, got {batch_size}")
         if not len(devices):
@@ -118,7 +107,6 @@ class Population:
             yield make_batch(self.plan, g, window, view[rows], part)
 
     def _inputs(self, g: int, view: Indices, members: Indices) -> Indices:
-        """Return every member's input to the group's mechanism. One pass per view."""
         views, domain = self.plan.groups[g].views, self.plan.domain
         if len(views) == 1:
             return views[0].inputs(self._codes[members], domain)

@@ -49,10 +49,7 @@ class SpoolEntry:
 
 @dataclass(frozen=True, slots=True)
 class SealedBatch:
-    """An ``S`` entry: a batch whose bytes stay on the disk until they are sent.
-
-    ``offset`` and ``length`` are those of the record's body in the file, ``check`` is its CRC-32.
-    """
+    """An ``S`` entry; its bytes stay on the disk. ``check`` is the CRC-32 of the record's body."""
 
     period: int
     group: int
@@ -104,20 +101,17 @@ class RowCodec:
         return self._forms[group].pack(row[0], *row[1])
 
     def unpack(self, group: int, payload: bytes, at: int) -> tuple[Row, int]:
-        """Return the row at an offset, and the offset behind it."""
         form = self._forms[group]
         view, *values = form.unpack_from(payload, at)
         return (view, tuple(values)), at + form.size
 
 
 def header(digest: str, period: int) -> bytes:
-    """Return an ``H`` entry."""
     text = orjson.dumps({"v": VERSION, "plan": digest, "period": period})
     return _HEADER.pack(b"H", len(text)) + text
 
 
 def reports(codec: RowCodec, entries: Iterable[SpoolEntry]) -> bytes:
-    """Return an ``R`` entry for each report."""
     return b"".join(
         _REPORT.pack(b"R", e.report_id, e.key, e.group) + codec.pack(e.group, e.row)
         for e in entries

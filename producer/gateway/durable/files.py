@@ -10,10 +10,7 @@ from calmstream.common.files import read_if_there, write_durably
 
 
 class LogFile:
-    """A file that grows at its end; readable by its owner only.
-
-    Every call but ``close`` may raise OSError.
-    """
+    """A file that grows; its owner's only. Every call but ``close`` may raise OSError."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
@@ -22,13 +19,12 @@ class LogFile:
         return os.fstat(self._descriptor).st_size
 
     def append(self, data: bytes) -> None:
-        """Write at the end. After an error a part may have been written."""
+        """After an error a part may have been written."""
         left = memoryview(data)
         while left:
             left = left[os.write(self._descriptor, left) :]
 
     def sync(self) -> None:
-        """Make the content durable."""
         # The length is part of what fdatasync makes durable; times are not needed.
         getattr(os, "fdatasync", os.fsync)(self._descriptor)
 
@@ -36,7 +32,7 @@ class LogFile:
         os.ftruncate(self._descriptor, size)
 
     def read(self, offset: int, length: int) -> bytes:
-        """Return bytes of the file; safe from any thread."""
+        """Safe from any thread."""
         parts = []
         while length and (part := os.pread(self._descriptor, length, offset)):
             parts.append(part)
@@ -44,7 +40,6 @@ class LogFile:
         return b"".join(parts)
 
     def close(self) -> None:
-        """Release the file. Never raises."""
         with contextlib.suppress(OSError):
             os.close(self._descriptor)
 
@@ -53,7 +48,6 @@ class Files:
     """The file system. Every call may raise OSError."""
 
     def names(self, directory: Path) -> list[str]:
-        """Return the names in a directory, sorted; none where it does not exist."""
         try:
             return sorted(entry.name for entry in directory.iterdir())
         except FileNotFoundError:
@@ -70,11 +64,9 @@ class Files:
         self.sync_directory(path.parent)
 
     def open(self, path: Path) -> LogFile:
-        """Open a file; create it where it does not exist."""
         return LogFile(path)
 
     def sync_directory(self, path: Path) -> None:
-        """Make the names in a directory durable."""
         descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -85,7 +77,6 @@ class Files:
         path.unlink(missing_ok=True)
 
     def read(self, path: Path) -> bytes | None:
-        """Return the content of a small file, or None where it does not exist."""
         return read_if_there(path)
 
     def write(self, path: Path, data: bytes) -> None:

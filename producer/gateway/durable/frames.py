@@ -115,10 +115,7 @@ class FrameFile:
         return at
 
     def _cut(self) -> None:
-        """Cut what a failed write left: after a failed sync nobody knows what is on the disk.
-
-        While the file is closed, it stays unsound, and the next write cuts it.
-        """
+        """Cut what a failed write left; while the file is closed it stays unsound."""
         if self._file is not None:
             self._file.truncate(self.size)
             self._file.sync()
@@ -141,7 +138,6 @@ class FrameFile:
             )
 
     def _payload(self, file: LogFile, offset: int, end: int) -> bytes | None:
-        """Return the payload of the frame at ``offset``, or None where there is no intact one."""
         head = file.read(offset, HEAD_BYTES)
         if len(head) < HEAD_BYTES:
             return None
@@ -152,7 +148,7 @@ class FrameFile:
         return payload if len(payload) == size and self._check(payload) == check else None
 
     def _has_frame(self, file: LogFile, rest: bytes, end: int) -> bool:
-        """Return whether an intact frame begins anywhere behind the first byte. O(bytes)."""
+        """Whether an intact frame begins anywhere behind the first byte. O(bytes)."""
         at = rest.find(MAGIC, 1)
         while at >= 0:
             if self._payload(file, self.size + at, end) is not None:
@@ -162,10 +158,7 @@ class FrameFile:
 
 
 def _is_torn(content: bytes) -> bool:
-    """Return whether a crash can have left these bytes of a file's first frame.
-
-    A crash leaves a part of the bytes; a block that was not written reads as zeros.
-    """
+    """Whether a crash can have left this of the first frame: unwritten blocks read as zeros."""
     written = content.rstrip(b"\0")
     if len(written) > len(_BEGIN):
         return len(content) < _BEGIN_BYTES and written.startswith(_BEGIN)

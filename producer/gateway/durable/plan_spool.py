@@ -59,18 +59,12 @@ class Batching:
 
 
 def over_at(plan: Plan, period: int) -> int:
-    """When a batch of the window is given up, milliseconds since the epoch.
-
-    The skew is added because the log's clock may be behind the gateway's by as much.
-    """
+    """When a batch of the window is given up, in ms: the log's clock may be behind by the skew."""
     return plan.window_end(period) + 1000 * (plan.grace + plan.skew)
 
 
 class PlanSpool:
-    """All that a gateway holds of one plan: its windows' ``logs``, and the reports that wait.
-
-    Not safe for use from several threads.
-    """
+    """All that a gateway holds of one plan: its windows' ``logs``, and the reports that wait."""
 
     def __init__(
         self,
@@ -104,7 +98,7 @@ class PlanSpool:
 
     @property
     def waiting(self) -> int:
-        """Reports that were accepted and are not settled. O(batches that are not settled)."""
+        """Reports that were accepted and are not settled."""
         waiting = self._open.waiting + sum(len(ready.rows) for ready in self._ready)
         return waiting + sum(b.n for log in self.logs.values() for b in log.unsettled.values())
 
@@ -152,7 +146,6 @@ class PlanSpool:
             yield from found
 
     def next_due(self, now: Moment) -> float | None:
-        """Seconds until something leaves; None where nothing waits."""
         return 0.0 if self._ready else self._open.next_due(now)
 
     def over(self, now: Moment) -> list[int]:
@@ -190,7 +183,6 @@ class PlanSpool:
             self._wait(number, entry, now)
 
     def _held(self, period: int, key: int) -> int:
-        """Return how many reports of a window one application has spooled."""
         log = self.logs.get(period)
         return 0 if log is None else log.by_key[key]
 
@@ -224,7 +216,6 @@ class PlanSpool:
             self._ready.append(full)
 
     def _without(self, entry: SpoolEntry) -> Result:
-        """Return the result of a report whose frame could not be written."""
         log = self.logs.get(entry.period)
         known = log is not None and entry.report_id in log.ids
         return SpoolOutcome.DUPLICATE if known else SpoolOutcome.UNAVAILABLE

@@ -49,7 +49,6 @@ _PLAN = "plan.json"
 
 @contextlib.contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Keep other processes from using a spool."""
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(exclusive(real_path(directory / "spool"), wait=False))
@@ -62,10 +61,7 @@ def locked(directory: Path) -> Iterator[None]:
 
 
 class Spool:
-    """The spools of all plans, by digest. Not safe for use from several threads.
-
-    The caller holds the lock of the directory, see :func:`locked`.
-    """
+    """The spools of all plans, by digest, of a caller that holds :func:`locked`. For one thread."""
 
     def __init__(
         self,
@@ -95,7 +91,6 @@ class Spool:
 
     @property
     def size(self) -> int:
-        """Length of all files of reports."""
         return sum(log.size for log in self._logs())
 
     @property
@@ -104,7 +99,6 @@ class Spool:
         return self._has_reserve and not self._refused
 
     def now(self) -> Moment:
-        """Return the time by which windows end."""
         return Moment(self._clock.monotonic(), self.mark.present())
 
     def recover(self) -> list[tuple[Plan, SealedBatch]]:
@@ -167,10 +161,7 @@ class Spool:
         return results
 
     def leaving(self) -> Iterator[tuple[Plan, SealedBatch]]:
-        """Seal what leaves; every batch is durable when it is yielded. Never raises.
-
-        Where the disk refuses, the reserve is freed; reports that cannot be sealed even then wait.
-        """
+        """Seal what leaves; every batch is durable when it is yielded. Never raises."""
         for spool in self.plans.values():
             try:
                 yield from ((spool.plan, batch) for batch in spool.leaving(self.now()))
@@ -189,10 +180,7 @@ class Spool:
             logs[batch.period].settle(batch.batch_id, acknowledged=acknowledged)
 
     def tidy(self) -> None:
-        """Write what was noted, and forget windows that are over. Never raises.
-
-        What the disk refuses is done by a later call.
-        """
+        """Write outcomes and forget windows that are over; what the disk refuses, later."""
         with contextlib.suppress(RecoverableError, OSError):
             for log in self._logs():
                 log.write_outcomes()
@@ -219,7 +207,6 @@ class Spool:
         return (log for spool in self.plans.values() for log in spool.logs.values())
 
     def _forget_plans(self, now: Moment) -> None:
-        """Delete what is kept of plans whose last window is over."""
         for digest, spool in list(self.plans.items()):
             if not spool.logs and now.wall >= over_at(spool.plan, spool.plan.windows - 1):
                 self._files.remove(self._directory / digest / _PLAN)
@@ -251,7 +238,6 @@ class Spool:
             self._refused = False
 
     def _free_reserve(self) -> bool:
-        """Give the reserve's room back to the disk; whether there was one."""
         had, self._has_reserve = self._has_reserve, False
         self._tried = self._clock.monotonic()
         with contextlib.suppress(OSError):
@@ -263,10 +249,7 @@ NAME = "clock.json"
 
 
 class ClockMark:
-    """The latest time that the gateway has seen; durable where :meth:`keep` returned.
-
-    :meth:`present` is safe from any thread.
-    """
+    """The latest time that the gateway has seen; durable where :meth:`keep` returned."""
 
     def __init__(self, files: Files, directory: Path, clock: Clock) -> None:
         self._files = files
@@ -276,17 +259,15 @@ class ClockMark:
         self._stored = self._latest = self._read()
 
     def present(self) -> int:
-        """Return milliseconds since the epoch: the clock's, or the mark where that is later."""
+        """The clock's milliseconds, or the mark where that is later; safe from any thread."""
         with self._lock:
             self._latest = max(self._latest, self._clock.now_ms())
             return self._latest
 
     def behind(self) -> float:
-        """Return by how many seconds the clock is behind the mark, at least 0."""
         return max(self._latest - self._clock.now_ms(), 0) / 1000
 
     def keep(self) -> None:
-        """Make the present time durable."""
         present = self.present()
         if present > self._stored:
             self._files.write(self._path, orjson.dumps({"v": 1, "milliseconds": present}))

@@ -134,7 +134,7 @@ class GatewayApp:
     def _checked(
         self, offered: Offered, headers: Mapping[bytes, bytes], media_type: bytes
     ) -> AppKey:
-        """Check what is known before the body; return the application key."""
+        """Check what is known before the body."""
         if self._state.stopping:
             raise RefusedRequest(GatewayProblem.STOPPING)
         keys = self._state.app_keys
@@ -170,7 +170,7 @@ class GatewayApp:
         return bytes(body)
 
     def _seconds_left(self, offered: Offered) -> int:
-        """Return the seconds until the present window ends: then quotas begin anew."""
+        """Until the present window ends: then quotas begin anew."""
         plan, now = offered.plan, self._state.present()
         left = plan.window_end(max(plan.window_at(now), 0)) - now
         return max(left // 1000 + 1, 1)
@@ -186,11 +186,7 @@ def _document(offered: Offered, headers: Mapping[bytes, bytes]) -> HttpReply:
 
 
 def _verdict(lines: Sequence[Line], results: Sequence[Result], seconds_left: int) -> HttpReply:
-    """Return the answer for all reports of a request.
-
-    A success says that no report has to be sent again: so a request with a report that may succeed
-    later is none, and sending all of it again does no harm.
-    """
+    """A success says that no report has to be sent again: not where one may succeed later."""
     stated = [
         {"id": line.report_id, "result": result.value}
         | ({"detail": line.detail} if line.detail else {})

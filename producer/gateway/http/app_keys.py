@@ -1,9 +1,6 @@
-"""Application keys: who may send, and how many reports per window.
+"""Application keys: who may send, and how many reports per window (format: ``docs/gateway.md``).
 
-The file is ``{"v": "app-keys-1", "keys": [{"number": 1, "sha256": "<64 hex>", "per_window": 10000},
-...]}``: the SHA-256 of each key, so that the file does not let anybody send. ``number`` (1 to
-65,535) stands for the key in the spool, because reports of one key leave together, and is never
-given to another key. ``per_window`` is the quota, null for none.
+``number`` stands for the key in the spool, because reports of one key leave together.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ _BEARER = b"bearer "
 
 @dataclass(frozen=True, slots=True)
 class AppKey:
-    """One key: its number, 0 where everybody may send, and its quota of each window and plan."""
+    """One key; ``number`` is 0 where everybody may send, ``per_window`` its quota for each plan."""
 
     number: int
     per_window: int | None
@@ -37,10 +34,7 @@ EVERYBODY = AppKey(0, None)
 
 
 class AppKeys:
-    """The keys of a file, which is read again where it changes. One thread calls :meth:`refresh`.
-
-    ``refused`` says why the file cannot be read now; the former keys stay in force.
-    """
+    """The keys of a file; while it cannot be read (``refused``), the former stay in force."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -49,10 +43,7 @@ class AppKeys:
         self.refused = ""
 
     def find(self, authorization: bytes) -> AppKey | None:
-        """Return the key in an ``Authorization`` header, or None; safe from any thread.
-
-        A key's SHA-256 is looked up, so that the time it takes says nothing about the keys.
-        """
+        """Return the key of a header, looked up by SHA-256: the time says nothing of keys."""
         if authorization[: len(_BEARER)].lower() != _BEARER:
             return None
         return self._keys.get(hashlib.sha256(authorization[len(_BEARER) :].strip()).digest())

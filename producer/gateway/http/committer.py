@@ -70,7 +70,6 @@ class Committer:
         self.turned = clock.monotonic()
 
     def submit(self, work: Work) -> None:
-        """Add reports to the next group."""
         with self._changed:
             if not self._over:
                 self._works.append(work)
@@ -104,7 +103,6 @@ class Committer:
             self._changed.notify()
 
     def run(self) -> None:
-        """Work until :meth:`stop`; then the spool can be closed."""
         try:
             while self._turn():
                 pass

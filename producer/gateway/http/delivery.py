@@ -193,6 +193,5 @@ class BatchDelivery:
         return self._sealed.qsize() + sum(len(q.waiting) + q.sender.in_flight for q in queues)
 
     def close(self) -> None:
-        """Release the connection. Never raises."""
         if self._sink is not None:
             self._sink.close(0.0)

@@ -1,8 +1,4 @@
-"""The gateway as a whole: three threads around one spool.
-
-The first reads and answers requests, the second owns the spool, the third sends. The first thread
-also looks after the files that may change: plans and application keys.
-"""
+"""The gateway: one thread answers requests and watches files, one owns the spool, one sends."""
 
 from __future__ import annotations
 
@@ -63,10 +59,7 @@ class Health(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Where a gateway works.
-
-    ``connect`` and ``administer`` are called again until they succeed.
-    """
+    """Where a gateway works; ``connect`` and ``administer`` are called until they succeed."""
 
     spool: Path
     plans: Path
@@ -81,11 +74,8 @@ class Environment:
 class Gateway:
     """The gateway; :meth:`run` is its life.
 
-    Attributes:
-        port: the one in use, once it listens.
-        stopping: whether no report is taken any more.
-        offered: the plans by digest; replaced as a whole, so that any thread may read it.
-        app_keys: who may send; None for everybody.
+    ``offered``, plans by digest, is replaced as a whole, so that any thread may read it.
+    ``app_keys`` is None where everybody may send.
     """
 
     def __init__(
@@ -135,11 +125,9 @@ class Gateway:
             runner.run(self._run(stop))
 
     def refusal(self, digest: str) -> str:
-        """Return why reports of a plan are not accepted now; empty while they are."""
         return self._counted.refused.get(digest, "")
 
     def present(self) -> int:
-        """Return the time by which windows end."""
         return self._spool.mark.present()
 
     def note_origin(self, refused: str) -> None:
@@ -205,7 +193,7 @@ class Gateway:
             raise self._failure
 
     async def _recover(self, sealed: Sealed) -> None:
-        """Read what an earlier process left; a large spool takes a while, and the role is alive."""
+        """A large spool takes a while; the role is alive meanwhile."""
         reading = asyncio.ensure_future(asyncio.to_thread(self._spool.recover))
         while not reading.done():
             self.health.turned()
@@ -214,7 +202,6 @@ class Gateway:
             sealed.put(each)
 
     async def _serve(self, stop: threading.Event) -> None:
-        """Answer requests until the end."""
         settings = self._settings
         limits = ConnectionLimits(
             connections=settings.max_connections,

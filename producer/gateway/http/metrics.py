@@ -157,7 +157,6 @@ class GatewayMetrics:
             self._to[WAITING].labels(_label(one.plan)).set(one.waiting)
 
     def turned(self, opened: int, newly_cut: int, batches: int) -> None:
-        """Set open connections and waiting batches; add the connections that were cut."""
         self._to[BATCHES_WAITING].set(batches)
         self._to[CONNECTIONS].set(opened)
         self._to[CUT].inc(newly_cut)
@@ -166,7 +165,6 @@ class GatewayMetrics:
         self._to[CERTIFICATES_ENDING].set(plans)
 
     def files(self, offered: int, refused: int, *, keys_refused: bool) -> None:
-        """Set what is known of the directory of plans and of the file of keys."""
         self._to[PLANS_OFFERED].set(offered)
         self._to[PLANS_REFUSED].set(refused)
         self._to[KEYS_REFUSED].set(keys_refused)

@@ -15,10 +15,9 @@ from calmstream.producer.signed.envelope import MAX_ENVELOPE_BYTES
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Offered:
-    """A plan of the directory, and its envelope or, without one, its own bytes, which are fixed.
+    """A plan, and its envelope or, without one, its own bytes, which are ``fixed``.
 
-    ``over`` is when its last window ends, in milliseconds since the epoch; after ``until``, in
-    seconds, devices refuse its signature; None for a plan without one.
+    ``over``: its last window's end, ms since the epoch; ``until``: its certificate's end, seconds.
     """
 
     plan: Plan
@@ -40,10 +39,7 @@ class Offered:
 def plan_folder(
     directory: Path, roots: Collection[str], *, allow_unsigned: bool
 ) -> WatchedFolder[Offered]:
-    """Return the folder of plans to offer, not read yet.
-
-    Plans of one name are offered side by side: devices report under the old one until it ends.
-    """
+    """Plans of one name stand side by side: devices report under the old one until it ends."""
 
     def read(raw: bytes) -> Offered:
         accepted = read_any_plan(raw, roots, allow_unsigned=allow_unsigned)

@@ -91,7 +91,6 @@ def problem(
     headers: Headers = (),
     **members: Any,
 ) -> HttpReply:
-    """Return the answer with a problem document; see `answer.problem`."""
     return answer.problem(
         _KINDS, reason, detail, retry_after=retry_after, headers=headers, **members
     )
