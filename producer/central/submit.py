@@ -15,14 +15,9 @@ if TYPE_CHECKING:
     from calmstream.broker.transport import Broker, Sink
     from calmstream.estimators.central.plan import CentralPlan
 
-DEFAULT_BATCH = 1000
-"""Records in a batch unless the caller chooses: large enough that the cost of a send is small."""
-
-ATTEMPTS = 5
-"""Number of times that a batch is sent before the call fails."""
-
-SEND_SECONDS = 20.0
-"""Maximum wait for one acknowledgement."""
+DEFAULT_BATCH = 1000  # records, so that the cost of a send is small
+ATTEMPTS = 5  # of one batch
+SEND_SECONDS = 20.0  # longest wait for one acknowledgement
 
 
 def submit(

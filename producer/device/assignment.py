@@ -19,15 +19,10 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from calmstream.estimators.plan import Plan
 
-SECRET_BYTES = 16
-"""Size of a device's secret: 128 bits, too many to guess."""
-
+SECRET_BYTES = 16  # 128 bits, too many to guess
 WORD_BITS = 64
-"""Number of bits of the hash that are used."""
-
 GROUP = b"group"
-SLOT = b"slot"
-"""The purposes of a word, as they stand in the hashed message."""
+SLOT = b"slot"  # both are purposes of a word
 
 
 def new_secret() -> bytes:

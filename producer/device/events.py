@@ -26,20 +26,12 @@ if TYPE_CHECKING:
 DAY = 86_400
 TRUSTED_DAYS = 2
 
-MAX_BYTES = 64 << 10
-"""Maximum size of a book; without room, the oldest days are forgotten."""
-
+MAX_BYTES = 64 << 10  # of a book; without room, the oldest days are forgotten
 MAX_STATES_BYTES = MAX_BYTES // 2
-MAX_VALUE_BYTES = 1024
-"""Maximum size of one state's value."""
-
-MAX_AMOUNT = 1e15
-"""Largest value of an event: sums stay finite."""
-
+MAX_VALUE_BYTES = 1024  # of one state's value
+MAX_AMOUNT = 1e15  # sums stay finite
 MAX_EXACT = 2**53
-_NUMBER_BYTES = 24
-"""Maximum length of a number that is not an integer."""
-
+_NUMBER_BYTES = 24  # at most, of a number that is not an integer
 Book = dict[str, Any]
 Rows = list[list[Any]]
 

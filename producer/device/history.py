@@ -14,24 +14,12 @@ if TYPE_CHECKING:
     from calmstream.estimators.plan import Plan
 
 # All limits of this module keep the history, and so the device's file, small.
-MAX_SENT = 200
-"""Maximum number of reports in a history; the oldest are dropped. Their privacy loss stays in the
-device's ledger."""
-
-MAX_HISTORY_BYTES = 256 << 10
-"""Maximum size of a history in bytes, as JSON."""
-
-MAX_VALUE_BYTES = 4096
-"""Maximum size of a report that the history shows; of a larger one it keeps only the SHA-256."""
-
-MAX_TEXT = 500
-"""Maximum number of characters of a text that comes from a plan."""
-
-MAX_ATTRIBUTES = 64
-"""Maximum number of attribute names that one entry lists."""
-
-MAX_WAITING, MAX_CHARACTERS = 64, 4 << 20
-"""Maximum number and length of the reports that wait; the oldest are given up."""
+MAX_SENT = 200  # reports; the privacy loss of older ones stays in the ledger
+MAX_HISTORY_BYTES = 256 << 10  # as JSON
+MAX_VALUE_BYTES = 4096  # of a larger report the history keeps only the SHA-256
+MAX_TEXT = 500  # characters of a text that comes from a plan
+MAX_ATTRIBUTES = 64  # of one entry
+MAX_WAITING, MAX_CHARACTERS = 64, 4 << 20  # of reports that wait; the oldest are given up
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,7 @@ from calmstream.producer.device.totals import DeviceTotals
 if TYPE_CHECKING:
     from calmstream.estimators.plan import Plan
 
-FOREVER = 0
-"""Value of the horizon for a plan with the guarantee ``once``: its reports count for ever."""
+FOREVER = 0  # horizon of a plan with the guarantee ``once``
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +51,7 @@ class Spent:
         return EXACT.multiply(Decimal(self.reports), Decimal(self.epsilon))
 
 
-Entries = Mapping[str, Spent]
-"""The entries of one lineage: what was spent under each plan, by the plan's digest."""
+Entries = Mapping[str, Spent]  # of one lineage, by the plan's digest
 
 
 @dataclass(frozen=True, slots=True)

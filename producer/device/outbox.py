@@ -19,9 +19,7 @@ from calmstream.producer.device.store import DeviceStore
 from calmstream.producer.signed.envelope import MAX_ENVELOPE_BYTES
 
 MAX_ANSWER_BYTES = 1 << 20
-ACCEPTED = 202
-"""The only answer with which a gateway takes reports: a captive portal answers 200, for one."""
-
+ACCEPTED = 202  # no other answer takes reports: a captive portal answers 200
 _LATER = frozenset((408, 425, 429))
 _NOT_NOW = frozenset((401, 403, 404))
 

@@ -14,14 +14,8 @@ from calmstream.common.errors import InvalidInput
 from calmstream.producer.signed.text import KEY
 
 MAX_ROOTS = 64
-"""Maximum number of trusted root keys; far more than an application needs."""
-
-DAY, MAX_SPAN_DAYS = 86_400, 36_500
-"""Seconds in a day, and the longest span over which losses are summed, about a hundred years."""
-
-EXACT = Context(prec=100, traps=[Inexact])
-"""Decimal arithmetic for amounts of epsilon: a result that is not exact is an error."""
-
+DAY, MAX_SPAN_DAYS = 86_400, 36_500  # seconds, and about a hundred years
+EXACT = Context(prec=100, traps=[Inexact])  # for epsilon: a result that is not exact is an error
 _AMOUNT = re.compile(r"(0|[1-9][0-9]{0,8})(\.[0-9]{1,20})?", re.ASCII)
 
 

@@ -19,39 +19,16 @@ from calmstream.producer.device.acceptance import AcceptedPlan
 from calmstream.producer.signed.envelope import read_envelope, signed_lineage, verify
 from calmstream.producer.signed.refusal import PlanRefused, Refusal
 
-MAX_DEVICE_PLAN_BYTES = 8 << 20
-"""Maximum size of a plan document; far above the size of plans that ``calmstream plan`` writes."""
-
-MAX_TOKENS = 1 << 20
-"""Maximum number of commas, colons and opening brackets outside strings, which time and memory of
-parsing follow. The largest plan, 65,536 views of three attributes, has 850,000 of them."""
-
-MAX_CONTAINERS = 400_000
-"""Maximum number of lists and objects, which cost more than numbers. A view has three of them, a
-marginal has one."""
-
-MAX_DEPTH = 32
-"""Maximum nesting depth of lists and objects; plans with a pilot have a depth of 10."""
-
-MAX_VIEWS = 1 << 16
-"""Maximum number of views of all groups together; no method plans more."""
-
-MAX_REPORT_BYTES = MAX_BATCH_BYTES - RESERVED_BYTES
-"""Maximum size of the columns of one report, so that the report fits into a record."""
-
-MAX_RANDOM_BYTES = 16 << 20
-"""Maximum number of random bytes for one report: twice the number for a report of maximum size."""
-
-MAX_HASHES = 1 << 20
-"""Maximum number of hashes for preparing all groups: 16 hashes of each of 65,536 values."""
-
-MAX_COMPARISONS = 1 << 27
-"""Maximum number of comparisons of 64-bit words for preparing all groups. Filters of 256 bits for
-three attributes of 4,096 values each need this many."""
-
-MESSAGE_CHARACTERS = 300
-"""Maximum length of an error message, because it can quote texts of the plan of any length."""
-
+MAX_DEVICE_PLAN_BYTES = 8 << 20  # far above what ``calmstream plan`` writes
+MAX_TOKENS = 1 << 20  # commas, colons, opening brackets; the largest plan has 850,000
+MAX_CONTAINERS = 400_000  # lists and objects, which cost more; a view has three
+MAX_DEPTH = 32  # of nesting; plans with a pilot have 10
+MAX_VIEWS = 1 << 16  # of all groups together; no method plans more
+MAX_REPORT_BYTES = MAX_BATCH_BYTES - RESERVED_BYTES  # so that one fits into a record
+MAX_RANDOM_BYTES = 16 << 20  # for one report: twice what the largest takes
+MAX_HASHES = 1 << 20  # to prepare all groups: 16 of each of 65,536 values
+MAX_COMPARISONS = 1 << 27  # of 64-bit words: filters of 256 bits, three attributes of 4,096 values
+MESSAGE_CHARACTERS = 300  # an error can quote texts of the plan of any length
 _OPENING, _CLOSING, _SEPARATING = b"[{", b"]}", b",:"
 
 

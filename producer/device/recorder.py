@@ -21,12 +21,8 @@ if TYPE_CHECKING:
     from calmstream.estimators.randomness import Randomness
     from calmstream.producer.device.report import Report
 
-WRITE_MS = 10_000
-"""What was noted is written at most so much later; the first event of a day at once."""
-
-MAX_WAITING = 4096
-"""Maximum number of days and events that wait for a disk that does not write."""
-
+WRITE_MS = 10_000  # until what was noted is written; the first event of a day at once
+MAX_WAITING = 4096  # days and events that wait for a disk that does not write
 MAX_LINEAGES = 8
 _DAY_MS = 86_400_000
 

@@ -29,11 +29,8 @@ from calmstream.producer.device.state_json import (
     unsealed,
 )
 
-Change = Callable[[DeviceState], DeviceState]
-"""A function that returns the changed state, or its argument if nothing changes."""
-
-Document = dict[str, Any]
-"""What recorders keep (`device.events`), as a JSON object."""
+Change = Callable[[DeviceState], DeviceState]  # its argument if nothing changes
+Document = dict[str, Any]  # what recorders keep (`device.events`), as JSON
 
 
 class DeviceStore(Protocol):

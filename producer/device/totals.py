@@ -15,9 +15,7 @@ from types import MappingProxyType
 # EXACT is decimal arithmetic without rounding.
 from calmstream.producer.device.policy import EXACT, Policy, PolicyLimits, Status, total
 
-MAX_RECENT = 4096
-"""Maximum number of entries for reports. If there are more, the older ones are joined in pairs, so
-that a store stays small."""
+MAX_RECENT = 4096  # entries; beyond, the older ones are joined in pairs
 
 
 @dataclass(frozen=True, slots=True)

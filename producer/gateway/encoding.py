@@ -22,9 +22,7 @@ from calmstream.estimators.wire.batch import (
     form_of,
 )
 
-DEFAULT_SIZE = 1000
-"""Reports in a full batch."""
-
+DEFAULT_SIZE = 1000  # reports in a full batch
 Row = tuple[int, tuple[int | bytes, ...]]
 """The view, and one value per column of the mechanism: an integer, or the packed bits."""
 

@@ -15,17 +15,10 @@ PRODUCER_METRICS = MetricGroup("plan")
 class Failure(StrEnum):
     """Why a report was given up. A closed list: it is a metric label."""
 
-    UNDELIVERED = "undelivered"
-    """The broker refused its batch or did not acknowledge it within the budget."""
-
-    EXPIRED = "expired"
-    """Its window ended before the broker acknowledged its batch."""
-
-    DAMAGED = "damaged"
-    """The disk of the spool has changed its batch."""
-
-    DEFECT = "defect"
-    """It cannot be encoded, although it was read and checked."""
+    UNDELIVERED = "undelivered"  # the broker refused its batch or did not acknowledge it in time
+    EXPIRED = "expired"  # its window ended before the broker acknowledged its batch
+    DAMAGED = "damaged"  # the disk of the spool has changed its batch
+    DEFECT = "defect"  # it cannot be encoded, although it was read and checked
 
 
 SENT = PRODUCER_METRICS.counter(

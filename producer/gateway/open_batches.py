@@ -14,14 +14,9 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness
 from calmstream.producer.gateway.encoding import Row, permutation
 
-Numbered = tuple[int, Row]
-"""The number of a spooled report in its window's file, and its row."""
-
-SHORT_GRACE = 20
-"""Seconds. A quarter of a shorter grace is too little time for reports sent at the window's end."""
-
-DELIVERY_MS = 2000
-"""Milliseconds before the end of a short grace: time for one send and its first resends."""
+Numbered = tuple[int, Row]  # number in its window's file, and row
+SHORT_GRACE = 20  # seconds; a quarter of less is too little for reports of the window's end
+DELIVERY_MS = 2000  # before the end of a short grace: one send and its first resends
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,7 @@ from calmstream.common.errors import CalmstreamError, FatalError, RecoverableErr
 from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.gateway.metrics import Failure, GatewayTotals
 
-POLL_SECONDS = 0.05
-"""Longest wait for one delivery before the others are checked again."""
+POLL_SECONDS = 0.05  # for one delivery, before the others are checked again
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,21 +12,11 @@ from calmstream.common.text import unseen
 from calmstream.producer.signed.text import KEY, canonical, from_base64, to_base64
 
 VERSION = "certificate-1"
-TAG = b"calmstream/certificate/1\0"
-"""Beginning of the signed message, so that a certificate's signature is never valid for a message
-of another kind."""
-
+TAG = b"calmstream/certificate/1\0"  # no signature is valid for a message of another kind
 MAX_STATEMENT_BYTES = 4096
-"""Maximum size of a statement; far more than its fields can need."""
-
-MAX_OWNER = 128
-"""Maximum number of characters of the owner's name."""
-
-MAX_TIME = 1 << 40
-"""Maximum time in seconds since the epoch: every language can represent it exactly."""
-
-SIGNATURE_BYTES = 64
-"""Size of an Ed25519 signature."""
+MAX_OWNER = 128  # characters
+MAX_TIME = 1 << 40  # seconds since the epoch; every language represents it exactly
+SIGNATURE_BYTES = 64  # of Ed25519
 
 
 @dataclass(frozen=True, slots=True)

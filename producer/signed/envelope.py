@@ -21,15 +21,10 @@ from calmstream.producer.signed.refusal import PlanRefused, Refusal
 from calmstream.producer.signed.text import canonical, from_base64, to_base64
 
 VERSION = "signed-1"
-TAG = b"calmstream/plan/1\0"
-"""Beginning of the signed message, so that a plan's signature is never valid for a message of
-another kind."""
-
+TAG = b"calmstream/plan/1\0"  # no signature is valid for a message of another kind
 LINEAGE_TAG = b"calmstream/lineage/1"
 
-MAX_ENVELOPE_BYTES = 12 << 20
-"""Maximum size of an envelope: a plan of 8 MiB in base64, certificate and signature fit into it."""
-
+MAX_ENVELOPE_BYTES = 12 << 20  # a plan of 8 MiB in base64 fits
 _FIELDS = {"v", "plan", "certificate", "signature"}
 
 _COUNTS = {b"{": 2, b"}": 2, b":": 6, b",": 4, b'"': 22, b"[": 0, b"\\": 0}

@@ -9,8 +9,7 @@ from typing import Any
 
 import orjson
 
-KEY = re.compile(r"[0-9a-f]{64}")
-"""The text form of a public key."""
+KEY = re.compile(r"[0-9a-f]{64}")  # a public key
 
 
 def to_base64(raw: bytes) -> str:

@@ -24,17 +24,10 @@ from calmstream.producer.gateway.metrics import GatewayTotals
 from calmstream.producer.gateway.sender import POLL_SECONDS, BatchSender, Budget
 from calmstream.producer.simulation.simulate import Indices, Population
 
-NAP_SECONDS = 0.2
-"""Maximum sleep between two checks of deliveries, the stop signal and the window."""
-
-STOP_SECONDS = 20.0
-"""Maximum wait for deliveries after the producer has been asked to stop."""
-
-CLOSE_SECONDS = 2.0
-"""Maximum wait for the sink to close; after a normal end every delivery has ended before."""
-
-SHOW_SECONDS = 0.1
-"""Minimum interval between two calls of the progress function."""
+NAP_SECONDS = 0.2  # between two looks at deliveries, stop signal and window
+STOP_SECONDS = 20.0  # longest wait for deliveries after a stop
+CLOSE_SECONDS = 2.0  # after a normal end every delivery has ended before
+SHOW_SECONDS = 0.1  # least time between two calls of the progress function
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +50,6 @@ class ProduceSummary:
 
 
 Progress = Callable[[ProduceSummary], None]
-"""A function that receives the present state of a run."""
 
 
 def produce(

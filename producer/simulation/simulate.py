@@ -23,8 +23,7 @@ from calmstream.producer.gateway.encoding import (
 
 Indices = NDArray[np.int64]
 
-_NEVER = -(1 << 40)
-"""Stands for the last window of a device that has not reported yet."""
+_NEVER = -(1 << 40)  # last window of a device that has not reported
 
 
 class Population:

@@ -41,9 +41,7 @@ MARK_SECONDS = 60.0
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _RESERVE = "reserve"
 _PROBE = "probe"
-PROBE_BYTES = 1 << 20
-"""A disk that has refused reports has room again when it takes so many bytes."""
-
+PROBE_BYTES = 1 << 20  # a disk that refused reports has room again when it takes so many
 _PLAN = "plan.json"
 
 

@@ -18,14 +18,11 @@ from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.gateway.http.delivery import Sealed
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 
-SEAL_SECONDS = 0.02
-"""Least time between two looks for what leaves."""
-
+SEAL_SECONDS = 0.02  # least time between two looks for what leaves
 TIDY_SECONDS = 1.0
 _WAIT_SECONDS = 0.5
 
-Outcome = list[Result] | Exception
-"""The results of a request's reports, or the defect that it met."""
+Outcome = list[Result] | Exception  # of a request's reports, or the defect that it met
 
 
 @dataclass(frozen=True, slots=True)

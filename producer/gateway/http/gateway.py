@@ -34,13 +34,10 @@ from calmstream.producer.gateway.http.plans import Offered, plan_folder
 from calmstream.producer.gateway.http.settings import GatewaySettings
 
 FILES_SECONDS = 2.0
-STUCK_SECONDS = 10.0
-"""A thread that has not turned for so long hangs; the role is not alive some time later."""
-
+STUCK_SECONDS = 10.0  # a thread that has not turned for so long hangs
 _TURN_SECONDS = 0.2
 
-WEEK = 7 * 86_400
-"""So many seconds before a signing certificate ends, the metrics show it."""
+WEEK = 7 * 86_400  # before a signing certificate ends, the metrics show it
 
 
 class Health(Protocol):
