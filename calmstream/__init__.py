@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from calmstream.producer.device.read_plan import read_device_plan as read_device_plan
     from calmstream.producer.device.recorder import Recorder as Recorder
     from calmstream.producer.device.report import Report as Report
+    from calmstream.producer.device.report import decoded as decoded
     from calmstream.producer.device.reporter import Reporter as Reporter
     from calmstream.producer.device.store import DeviceStore as DeviceStore
     from calmstream.producer.device.store import FileStore as FileStore
     from calmstream.producer.device.store import MemoryStore as MemoryStore
-    from calmstream.producer.device.words import decoded as decoded
     from calmstream.producer.signed.refusal import PlanRefused as PlanRefused
     from calmstream.producer.signed.refusal import Refusal as Refusal
 
@@ -58,10 +58,9 @@ _MODULES = {
     "producer.device.policy": ("Allotment", "Policy", "Status"),
     "producer.device.read_plan": ("read_device_plan",),
     "producer.device.recorder": ("Recorder",),
-    "producer.device.report": ("Report",),
+    "producer.device.report": ("Report", "decoded"),
     "producer.device.reporter": ("Reporter",),
     "producer.device.store": ("DeviceStore", "FileStore", "MemoryStore"),
-    "producer.device.words": ("decoded",),
     "producer.signed.refusal": ("PlanRefused", "Refusal"),
 }
 

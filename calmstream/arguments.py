@@ -18,7 +18,7 @@ from calmstream.estimators.plan.document import read_plan
 if TYPE_CHECKING:
     from calmstream.consumer.runtime.config import HttpConfig
     from calmstream.estimators.central.plan import CentralPlan
-    from calmstream.producer.device.acceptance import AcceptedPlan
+    from calmstream.producer.device.policy import AcceptedPlan
 
 T = TypeVar("T")
 
@@ -178,7 +178,7 @@ def load_plan(path: str) -> Plan:
 
 def load_accepted(path: str) -> AcceptedPlan:
     """Read a plan as :func:`load_plan`, with what its signer states; any root is accepted."""
-    from calmstream.producer.device.acceptance import AcceptedPlan
+    from calmstream.producer.device.policy import AcceptedPlan
     from calmstream.producer.device.read_plan import read_signed_plan
     from calmstream.producer.signed.envelope import is_envelope
 

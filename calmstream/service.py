@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from calmstream.consumer.sink.target import Target
     from calmstream.consumer.sink.worker import SinkWorker
     from calmstream.consumer.tally.worker import TallyWorker
-    from calmstream.producer.device.acceptance import AcceptedPlan
+    from calmstream.producer.device.policy import AcceptedPlan
 
 _FETCH_WAIT_SECONDS = 1.0
 """Longest wait of a fetch with many plans: they have many partitions, most of which are idle."""

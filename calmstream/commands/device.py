@@ -17,9 +17,9 @@ from calmstream.producer.device.history import Sent
 from calmstream.producer.device.ledger import DeviceState
 from calmstream.producer.device.policy import Policy, Status
 from calmstream.producer.device.recorder import Recorder
+from calmstream.producer.device.report import MOST_VALUES, decoded
 from calmstream.producer.device.reporter import Reporter
 from calmstream.producer.device.store import FileStore, MemoryStore
-from calmstream.producer.device.words import MOST_VALUES, decoded
 
 MOST_WINDOWS = 10_000
 _WHY = {

@@ -9,9 +9,8 @@ from pathlib import Path
 from calmstream import arguments
 from calmstream.common.errors import InvalidInput
 from calmstream.output import say
-from calmstream.producer.signed import issue, keys
-from calmstream.producer.signed.certificate import Statement
-from calmstream.producer.signed.text import canonical
+from calmstream.producer.signed import envelope, keys
+from calmstream.producer.signed.certificate import Statement, canonical
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +68,7 @@ def run_certify(args: argparse.Namespace) -> int:
         statement = Statement(keys.public_key(root), key, args.owner, args.since[0], args.until[1])
     except ValueError as error:
         raise InvalidInput(f"certificate: {error}") from None
-    certificate = issue.certify(root, statement)
+    certificate = envelope.certify(root, statement)
     arguments.write_file(args.out, canonical(certificate.to_json()) + b"\n")
     say(f"written to {args.out}")
     return 0

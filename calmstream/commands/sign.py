@@ -10,7 +10,7 @@ from calmstream import arguments
 from calmstream.common.errors import InvalidInput
 from calmstream.output import say
 from calmstream.producer.device.read_plan import read_signed_plan
-from calmstream.producer.signed import issue, keys
+from calmstream.producer.signed import envelope, keys
 from calmstream.producer.signed.certificate import Certificate, certificate_of, read_statement
 
 
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
             f"{args.certificate}: it is valid from {statement.not_before} to "
             f"{statement.not_after}, and the plan starts at {plan.start}"
         )
-    raw = issue.seal(key, certificate, plan.to_bytes()).to_bytes()
+    raw = envelope.seal(key, certificate, plan.to_bytes()).to_bytes()
     read_signed_plan(raw, (statement.root,))
     arguments.write_file(args.out, raw + b"\n")
     if plan.expires > statement.not_after:

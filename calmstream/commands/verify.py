@@ -13,8 +13,7 @@ from calmstream.estimators.plan.loss import Loss
 from calmstream.estimators.randomness import MAX_EPSILON
 from calmstream.output import say, say_json
 from calmstream.planning import allowed_loss
-from calmstream.producer.device.acceptance import AcceptedPlan, standing
-from calmstream.producer.device.policy import Policy
+from calmstream.producer.device.policy import AcceptedPlan, Policy, standing
 from calmstream.producer.device.read_plan import read_signed_plan
 from calmstream.producer.signed.refusal import PlanRefused
 

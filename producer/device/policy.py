@@ -1,4 +1,7 @@
-"""The application's own limits on the privacy loss of plans; no operator changes them."""
+"""The application's own limits on the privacy loss of plans, and which plans keep to them.
+
+No plan and no operator changes a policy. ``docs/signed-plans.md`` defines the order of checks.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,14 @@ from dataclasses import asdict, dataclass, field
 from decimal import Context, Decimal, Inexact
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calmstream.common.errors import InvalidInput
-from calmstream.producer.signed.text import KEY
+from calmstream.producer.signed.certificate import KEY, Statement
+from calmstream.producer.signed.refusal import PlanRefused, Refusal
+
+if TYPE_CHECKING:
+    from calmstream.estimators.plan import Plan
 
 MAX_ROOTS = 64
 DAY, MAX_SPAN_DAYS = 86_400, 36_500  # seconds, and about a hundred years
@@ -195,3 +202,42 @@ class Policy:
         given = dict(document)
         allotments = {root: Allotment(**a) for root, a in given.pop("allotments").items()}
         return cls(**given, allotments=allotments)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AcceptedPlan:
+    """A plan and, if it is signed, the verified statement about its signer, else None."""
+
+    plan: Plan
+    statement: Statement | None
+
+    @property
+    def root(self) -> str:
+        """The root key of the certificate; empty for an unsigned plan."""
+        return "" if self.statement is None else self.statement.root
+
+    @property
+    def owner(self) -> str:
+        return self.plan.owner if self.statement is None else self.statement.owner
+
+
+def standing(accepted: AcceptedPlan, policy: Policy, present: int) -> PlanRefused | None:
+    """Return why the device does not accept a plan at ``present``, in seconds since the epoch."""
+    plan, statement = accepted.plan, accepted.statement
+    if statement is not None:
+        if statement.root not in policy.roots:
+            return PlanRefused(Refusal.UNKNOWN_ROOT, "the policy does not name the plan's root")
+        if not statement.valid_at(plan.start) or not statement.valid_at(present):
+            return PlanRefused(
+                Refusal.EXPIRED_CERTIFICATE,
+                f"the certificate is valid from {statement.not_before} to {statement.not_after}; "
+                f"the plan starts at {plan.start}, now is {present}",
+            )
+    if policy.purposes is not None and plan.purpose not in policy.purposes:
+        return PlanRefused(Refusal.PURPOSE, "the policy does not list the plan's purpose")
+    if Decimal(plan.epsilon) > Decimal(policy.report_epsilon):
+        return PlanRefused(
+            Refusal.REPORT_EPSILON,
+            f"a report costs epsilon {plan.epsilon}; the policy allows {policy.report_epsilon}",
+        )
+    return None

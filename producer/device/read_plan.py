@@ -15,7 +15,7 @@ from calmstream.common.errors import PlanError
 from calmstream.estimators.plan import MAX_GROUPS, Group, Plan
 from calmstream.estimators.plan.document import parse, plan_of
 from calmstream.estimators.wire.batch import MAX_BATCH_BYTES, RESERVED_BYTES
-from calmstream.producer.device.acceptance import AcceptedPlan
+from calmstream.producer.device.policy import AcceptedPlan
 from calmstream.producer.signed.envelope import read_envelope, signed_lineage, verify
 from calmstream.producer.signed.refusal import PlanRefused, Refusal
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from calmstream.common.clock import wall_clock
 from calmstream.producer.device import control
-from calmstream.producer.device.acceptance import standing
 from calmstream.producer.device.assignment import place
 from calmstream.producer.device.history import (
     Sent,
@@ -19,7 +18,7 @@ from calmstream.producer.device.history import (
     with_another,
 )
 from calmstream.producer.device.ledger import DeviceState, status
-from calmstream.producer.device.policy import Policy, Status
+from calmstream.producer.device.policy import Policy, Status, standing
 from calmstream.producer.device.store import DeviceStore
 from calmstream.producer.device.totals import Remaining
 from calmstream.producer.signed.refusal import PlanRefused, Refusal

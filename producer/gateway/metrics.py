@@ -60,7 +60,7 @@ class GatewayTotals:
     """
 
     def __init__(self, plan: Plan | None = None, to: Collectors | None = None) -> None:
-        self.batches_sent = self.reports_sent = self.retries = self.reports_small = 0
+        self.batches_sent = self.reports_sent = self.retries = 0
         self.failures: Counter[Failure] = Counter()
         self._plan = "" if plan is None else plan_name(plan.name, plan.digest)
         self._to = to
@@ -90,7 +90,6 @@ class GatewayTotals:
         self._add(FAILED, reports, why)
 
     def small(self, reports: int) -> None:
-        self.reports_small += reports
         self._add(SMALL, reports)
 
     def in_flight(self, batches: int) -> None:

@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
+import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import orjson
 
 from calmstream.common.text import unseen
-from calmstream.producer.signed.text import KEY, canonical, from_base64, to_base64
 
+KEY = re.compile(r"[0-9a-f]{64}")  # a public key
 VERSION = "certificate-1"
 TAG = b"calmstream/certificate/1\0"  # no signature is valid for a message of another kind
 MAX_STATEMENT_BYTES = 4096
 MAX_OWNER = 128  # characters
 MAX_TIME = 1 << 40  # seconds since the epoch; every language represents it exactly
 SIGNATURE_BYTES = 64  # of Ed25519
+
+
+def to_base64(raw: bytes) -> str:
+    return base64.b64encode(raw).decode()
+
+
+def from_base64(text: str) -> bytes:
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise ValueError("not base64") from None
+    if base64.b64encode(raw) != text.encode():
+        raise ValueError("base64 in another spelling")
+    return raw
+
+
+def canonical(document: Any) -> bytes:
+    """Return canonical JSON: with sorted keys and without spaces, so that it can be signed."""
+    return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -13,12 +13,14 @@ from calmstream.producer.signed.certificate import (
     SIGNATURE_BYTES,
     Certificate,
     Statement,
+    canonical,
     certificate_of,
+    from_base64,
     read_statement,
+    to_base64,
 )
-from calmstream.producer.signed.keys import verifies
+from calmstream.producer.signed.keys import sign, verifies
 from calmstream.producer.signed.refusal import PlanRefused, Refusal
-from calmstream.producer.signed.text import canonical, from_base64, to_base64
 
 VERSION = "signed-1"
 TAG = b"calmstream/plan/1\0"  # no signature is valid for a message of another kind
@@ -53,6 +55,18 @@ class Envelope:
                 "signature": to_base64(self.signature),
             }
         )
+
+
+def certify(root: bytes, statement: Statement) -> Certificate:
+    """Return the certificate of a statement, signed with a private root key in PEM."""
+    unsigned = Certificate(statement.to_bytes(), b"")
+    return replace(unsigned, signature=sign(root, unsigned.signed_bytes))
+
+
+def seal(key: bytes, certificate: Certificate, plan: bytes) -> Envelope:
+    """Return the envelope of a plan's canonical bytes, signed with a private key in PEM."""
+    unsigned = Envelope(plan, certificate, b"")
+    return replace(unsigned, signature=sign(key, unsigned.signed_bytes))
 
 
 def plan_message(certificate: Certificate, plan: bytes) -> bytes:

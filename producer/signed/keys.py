@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from calmstream.common.errors import InvalidInput
-from calmstream.producer.signed.text import KEY
+from calmstream.producer.signed.certificate import KEY
 
 
 def new_private_key() -> bytes:

@@ -10,8 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from calmstream.estimators.plan import Plan
 from calmstream.producer.signed.certificate import Certificate, Statement
-from calmstream.producer.signed.envelope import Envelope, signed_lineage
-from calmstream.producer.signed.issue import certify, seal
+from calmstream.producer.signed.envelope import Envelope, certify, seal, signed_lineage
 from calmstream.producer.signed.keys import public_key
 from tests.support.producer import START, make_plan
 

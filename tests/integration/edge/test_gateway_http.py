@@ -15,9 +15,9 @@ import pytest
 import structlog
 
 from calmstream.estimators.plan import Plan
-from calmstream.producer.signed import issue, keys
+from calmstream.producer.signed import keys
 from calmstream.producer.signed.certificate import Statement
-from calmstream.producer.signed.envelope import signed_lineage
+from calmstream.producer.signed.envelope import certify, seal, signed_lineage
 from tests.support.gateway.running import (
     JSON_LINES,
     SECONDS,
@@ -128,7 +128,7 @@ def signed_envelopes(plan: Plan, number: int) -> tuple[list[bytes], str]:
         signing = keys.new_private_key()
         public = keys.public_key(root), keys.public_key(signing)
         statement = Statement(*public, plan.owner, now - 86_400, now + 86_400)
-        envelopes.append(issue.seal(signing, issue.certify(root, statement), raw).to_bytes())
+        envelopes.append(seal(signing, certify(root, statement), raw).to_bytes())
     return envelopes, keys.public_key(root)
 
 

@@ -16,11 +16,10 @@ from dataclasses import replace
 from typing import Any
 
 from calmstream.common.text import unseen
-from calmstream.producer.device.acceptance import standing
-from calmstream.producer.device.policy import DAY, Allotment, Policy, Status
+from calmstream.producer.device.policy import DAY, Allotment, Policy, Status, standing
 from calmstream.producer.device.read_plan import read_signed_plan
 from calmstream.producer.device.totals import DeviceTotals
-from calmstream.producer.signed.issue import certify, seal
+from calmstream.producer.signed.envelope import certify, seal
 from calmstream.producer.signed.refusal import PlanRefused
 from tests.support.producer import START, WINDOW
 from tests.support.signed import Operator, private_key
