@@ -23,18 +23,10 @@ from tests.support.plans import pair_plan
 from tests.support.tally import names_of
 
 START = 1_700_000_000
-WINDOW = 10
-"""Length of a window in seconds."""
-
+WINDOW = 10  # seconds
 ONCE = Guarantee()
-"""The promise that a device reports once in all."""
-
 LINEAGE = "00112233445566778899aabbccddeeff"
-"""Lineage of the plans; plans of one lineage share one privacy allowance per device."""
-
-LARGE = Policy(report_epsilon="128", span_epsilon="100000000")
-"""A device's limits on epsilon that no test reaches by accident."""
-
+LARGE = Policy(report_epsilon="128", span_epsilon="100000000")  # no test reaches it by accident
 COLOUR = Attribute("colour", ("red", "green", "blue"), other=2)
 SIZE = Attribute("size", ("s", "m", "l", "xl"))
 FLAG = Attribute("flag", ("0", "1"))
@@ -52,10 +44,10 @@ def make_plan(
     name: str = "edge-test",
     partitions: int = 2,
 ) -> Plan:
-    """Return a plan with three groups of devices, with shares 5, 3 and 3 of all devices.
+    """Return a plan with three groups, of shares 5, 3 and 3.
 
-    Group 0 reports colour and size together by GRR. Group 1 reports size and flag by OUE. Group 2
-    has two views that report a parity (a sum modulo 2) by GRR, with shares 1 and 2.
+    Group 0: colour and size by GRR. Group 1: size and flag by OUE. Group 2: two parities by GRR,
+    with shares 1 and 2.
     """
     groups = (
         Group({"name": "grr", "cells": 12}, (View((0, 1)),), (5,)),
@@ -88,12 +80,10 @@ def unsigned_reporter(
     clock: Callable[[], int] = wall_clock,
     policy: Policy | None = LARGE,
 ) -> Reporter:
-    """Return a device that accepts unsigned plans, by default with large limits."""
     return Reporter(plan, store, randomness, clock, policy=policy, allow_unsigned=True)
 
 
 def broker_for(*plans: Plan) -> FaultyBroker:
-    """Return an in-process broker with the topics of the plans."""
     broker = FaultyBroker(clock=lambda: START * 1000)
     for plan in plans:
         broker.topics().create(names_of(plan).specs(86_400_000))
@@ -101,7 +91,6 @@ def broker_for(*plans: Plan) -> FaultyBroker:
 
 
 def records_of(broker: FaultyBroker, plan: Plan) -> list[tuple[int, Record]]:
-    """Return all records of the plan's reports topics, each with its group."""
     names = names_of(plan)
     return [
         (group, record)
@@ -132,14 +121,11 @@ def count(plan: Plan, records: Iterable[tuple[int, Record]]) -> dict[tuple[int, 
 
 
 def some_codes(n: int, seed: int = 1) -> NDArray[np.uint16]:
-    """Return n random records of the plan's three attributes, shape (n, 3)."""
     generator = np.random.default_rng(seed)
     return generator.integers(0, [3, 4, 2], (n, 3)).astype(np.uint16)
 
 
 class FakeClock:
-    """A clock that advances only by sleeping, or when a test sets it."""
-
     def __init__(self, seconds: float = START) -> None:
         self.seconds = float(seconds)
         self.on_sleep: Callable[[], None] = lambda: None
@@ -156,16 +142,12 @@ class FakeClock:
 
 
 class NoRandomness:
-    """Fails the test when anything is drawn."""
-
     def bytes(self, count: int) -> bytes:
         raise AssertionError(f"{count} bytes drawn")
 
 
 @dataclass
 class ScriptedDelivery:
-    """A delivery (the broker's answer to a send) whose outcome the test decides."""
-
     # the offset of a successful send, the error of a failed one, or None while open
     outcome: int | CalmstreamError | None
     on_wait: Callable[[], None]  # called when somebody waits for the delivery
@@ -185,12 +167,7 @@ class ScriptedDelivery:
 
 
 class ScriptedSink:
-    """A sink that records what is sent, with outcomes that the test decides.
-
-    Args:
-        script: returns the outcome of the nth send, counted from 0. An outcome of None leaves the
-            delivery open until :meth:`release`.
-    """
+    """Records what is sent; ``script`` gives the outcome of the nth send, None leaves it open."""
 
     def __init__(self, script: Callable[[int], int | CalmstreamError | None]) -> None:
         self.sends: list[tuple[str, bytes | None, bytes | None]] = []
@@ -220,7 +197,6 @@ class ScriptedSink:
         self.on_wait()
 
     def release(self) -> None:
-        """Let all open deliveries succeed."""
         for delivery in self.deliveries:
             if delivery.outcome is None:
                 delivery.outcome = 0

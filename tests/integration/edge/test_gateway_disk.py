@@ -23,7 +23,6 @@ def away() -> Sink:
 
 
 def filled(folder: Path, reports: int, **settings: object) -> Path:
-    """Let a gateway accept reports while the broker is away; return its spool."""
     with running(folder, PLAN, connect=away, stop_seconds=1.0, **settings) as gateway:
         batches_of_one(gateway, reports)
     return folder / "spool"

@@ -19,8 +19,6 @@ from tests.support.gateway.running import line, names_of, present_plan, running,
 
 
 class SteppedClock:
-    """The machine's clock, moved by ``offset`` milliseconds."""
-
     def __init__(self) -> None:
         self.offset = 0
 

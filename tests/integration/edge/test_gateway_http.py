@@ -60,7 +60,6 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @pytest.fixture
 def first(request: pytest.FixtureRequest) -> int:
-    """A value that no other test of this module reports."""
     return 1000 + int(hashlib.sha256(request.node.name.encode()).hexdigest(), 16) % 3000
 
 
@@ -108,8 +107,6 @@ def test_a_plan_that_is_signed_again_replaces_the_former_certificate(tmp_path: P
 
 
 def until_listed(gateway: Running) -> str:
-    """Return the digest of the plan that is not the fixture's, once it is offered."""
-
     def others() -> list[str]:
         digests = [one["digest"] for one in gateway.ask("GET", "/v1/plans").json["plans"]]
         return [digest for digest in digests if digest != gateway.plan.digest]
@@ -119,7 +116,6 @@ def until_listed(gateway: Running) -> str:
 
 
 def signed_envelopes(plan: Plan, number: int) -> tuple[list[bytes], str]:
-    """Return one plan, signed with as many signing keys, and the root key."""
     root = keys.new_private_key()
     lineage = signed_lineage(keys.public_key(root), plan.name)
     raw = replace(plan, lineage=lineage, lineage_name=plan.name).to_bytes()
@@ -242,7 +238,6 @@ def test_a_huge_body_is_refused_before_it_is_read(gateway: Running) -> None:
 
 
 def send_on(connection: socket.socket, part: bytes, pause: float = 0.0) -> None:
-    """Send a part again and again, until the deadline."""
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
         connection.sendall(part)

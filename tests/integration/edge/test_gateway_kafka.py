@@ -54,8 +54,6 @@ def broker(kafka_bootstrap: str) -> Iterator[Broker]:
 
 @dataclass
 class Place:
-    """Directories, topics and addresses of one gateway."""
-
     directory: Path
     bootstrap: str
     plan: Plan

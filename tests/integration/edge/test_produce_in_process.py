@@ -1,7 +1,4 @@
-"""Send reports through the in-process broker and decode the batches that arrive.
-
-The senders are single devices behind a batcher, and a simulated population of devices.
-"""
+"""Devices with reporters and a simulated population send through an in-process broker."""
 
 from __future__ import annotations
 
@@ -25,7 +22,6 @@ from tests.support.producer import (
 
 
 def test_devices_with_reporters_and_a_simulated_population_are_the_same_in_law() -> None:
-    """Compare the counts of both, cell by cell, within 5.5 standard errors."""
     plan = make_plan(epsilon="2")
     n = 6000
     codes = np.zeros((n, 3), np.uint16) + np.array([1, 2, 1], np.uint16)

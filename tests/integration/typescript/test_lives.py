@@ -11,8 +11,7 @@ from calmstream import Status
 from tests.support.typescript.package import answers
 from tests.support.typescript.scenarios import lives
 
-LIVES, FEWER = 200, 40
-"""All lives hold every status and refusal; `make test` compares the first ones."""
+LIVES, FEWER = 200, 40  # `make test` compares the first ones
 
 
 @pytest.mark.parametrize("count", [FEWER, pytest.param(LIVES, marks=pytest.mark.slow)])

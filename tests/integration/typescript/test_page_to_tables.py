@@ -33,8 +33,6 @@ DOMAIN = [
 
 
 class Place:
-    """An operator's files, and the processes that serve them."""
-
     def __init__(self, bootstrap: str, directory: Path) -> None:
         self.bootstrap, self.directory = bootstrap, directory
         self.namespace = f"page-{secrets.token_hex(4)}"
@@ -50,7 +48,6 @@ class Place:
         return done.stdout
 
     def sign_a_plan(self) -> None:
-        """Make keys and a signed plan, as `docs/signed-plans.md` says."""
         self.path("domain.json").write_text(json.dumps(DOMAIN))
         for name in ("root", "signing"):
             self.command("keys", "new", "--out", self.path(name))

@@ -79,7 +79,6 @@ def test_every_integer_at_its_bounds() -> None:
 
 
 def bounds(plan: dict[str, Any]) -> set[int]:
-    """Numbers at which some field of the plan may change from good to bad."""
     window, start, expires = plan["window"], plan["start"], plan["expires"]
     ends = {2**power for power in (8, 10, 16, 24, 32, 40)} | {0, 1, 1000 * window, 10_000}
     near = {end + step for end in ends for step in (-1, 0, 1)}

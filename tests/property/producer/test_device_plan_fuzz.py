@@ -42,7 +42,6 @@ ODD: tuple[Any, ...] = (
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Return every (container, key) of a document."""
     items: Any = ()
     if isinstance(value, dict):
         items = list(value.items())
@@ -54,7 +53,6 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def change(plan: Any, dice: random.Random) -> None:
-    """Make one change to a document, in place."""
     container, key = dice.choice(list(places(plan)))
     kind = dice.randrange(6)
     if kind == 0:
@@ -73,7 +71,6 @@ def change(plan: Any, dice: random.Random) -> None:
 
 
 def damage(raw: bytes, dice: random.Random) -> bytes:
-    """Make one change to bytes."""
     at, end = sorted(dice.randrange(len(raw) + 1) for _ in range(2))
     kind = dice.randrange(4)
     if kind == 0:

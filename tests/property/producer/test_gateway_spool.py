@@ -1,8 +1,4 @@
-"""The gateway's spool under crashes at every step, torn writes, a failing and a full disk.
-
-Every acknowledged report is counted exactly once if its batch was appended in time, and is shown
-as lost otherwise; none is ever counted twice.
-"""
+"""The spool under crashes at every step, torn writes, a failing and a full disk: no loss unseen."""
 
 from __future__ import annotations
 

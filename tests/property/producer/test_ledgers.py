@@ -1,7 +1,4 @@
-"""Check that a ledger keeps to the bounds of the lineage, whatever plans ask and when.
-
-A ledger records what a device has reported, and decides whether it may report again.
-"""
+"""Check that a ledger keeps to the bounds of the lineage, whatever plans ask and when."""
 
 from __future__ import annotations
 
@@ -93,7 +90,6 @@ def test_all_reports_keep_to_the_smallest_bound(turns: list[Turn]) -> None:
 
 
 def _within_bounds(state: DeviceState, bounds: list[str]) -> None:
-    """Check that all reports together keep to the smallest bound that was answered."""
     entries = state.under(LINEAGE).values()
     assert {spent.bound for spent in entries} == set(bounds)
     if bounds and all(spent.horizon == 0 for spent in entries):

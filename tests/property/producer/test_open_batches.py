@@ -1,7 +1,4 @@
-"""Check the batcher's open batches for any arrivals of reports.
-
-No report is lost or sent late, and few are sent in small batches.
-"""
+"""No report is lost or sent late, and few are sent in small batches, for any arrivals."""
 
 from __future__ import annotations
 
@@ -43,10 +40,7 @@ def at(second: float) -> Moment:
 
 
 def run(plan: Plan, batches: OpenBatches, arrivals: list[Arrival]) -> list[Left]:
-    """Add all reports at their times, and take batches whenever one is due; return all batches.
-
-    The value of a report is its index among the arrivals.
-    """
+    """Add all reports at their times, each its index; take what is due; return all batches."""
     left: list[Left] = []
     now = 0.0
 

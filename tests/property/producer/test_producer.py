@@ -1,7 +1,4 @@
-"""Check that no value makes a device fail, and that its silence does not depend on a value.
-
-A device that stays silent for some values only would reveal them.
-"""
+"""No value makes a device fail, and its silence does not depend on one: that would reveal it."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from calmstream.estimators.plan import Guarantee
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.wire.report import decode_report
 from calmstream.producer.device.assignment import place
-from calmstream.producer.device.ledger import DeviceState, Spent
+from calmstream.producer.device.ledger import DeviceState
 from tests.support.producer import START, WINDOW, make_plan, unsigned_reporter
 
 PLAN = make_plan()
@@ -26,8 +23,6 @@ W_EVENT = make_plan(guarantee=Guarantee("w-event", 4), windows=12)
 
 
 class Hostile:
-    """A label on which everything fails."""
-
     def __str__(self) -> str:
         raise RuntimeError("str")
 
@@ -39,8 +34,6 @@ class Hostile:
 
 
 class HostileText(str):
-    """A string that cannot be looked up."""
-
     __slots__ = ()
 
     def __hash__(self) -> int:
@@ -48,8 +41,6 @@ class HostileText(str):
 
 
 class HostileRecord(Mapping[str, object]):
-    """A record that raises whatever it likes."""
-
     def __init__(self, error: type[Exception]) -> None:
         self._error = error
 
@@ -105,10 +96,6 @@ def test_every_record_yields_a_legal_report(record: object, secret: bytes) -> No
 def test_silence_does_not_depend_on_the_record(
     pair: tuple[object, object], secret: bytes, times: list[int]
 ) -> None:
-    """Compare two devices that differ in their records only.
-
-    Silences, periods, groups and ledgers must be equal.
-    """
     now = [0]
     stores = [MemoryStore(DeviceState(secret)) for _ in pair]
     reporters = [unsigned_reporter(W_EVENT, store, clock=lambda: now[0]) for store in stores]
@@ -129,7 +116,6 @@ def test_silence_does_not_depend_on_the_record(
 @given(secret=secrets, times=st.lists(st.integers(0, 12 * WINDOW - 1), max_size=40))
 @settings(max_examples=200, deadline=None)
 def test_any_w_windows_hold_one_report_at_most(secret: bytes, times: list[int]) -> None:
-    """Check it for any times at which a device wakes up, and for any jumps of its clock."""
     now = [0]
     store = MemoryStore(DeviceState(secret))
     periods = []
@@ -140,19 +126,3 @@ def test_any_w_windows_hold_one_report_at_most(secret: bytes, times: list[int]) 
             periods.append(report.period)
     assert all(b - a >= 4 for a, b in pairwise(periods))
     assert {p % 4 for p in periods} <= {place(W_EVENT, secret).slot}
-
-
-spends = st.builds(
-    Spent,
-    st.integers(0, 1 << 40),
-    st.integers(0, 1 << 40),
-    st.integers(1, 1000),
-    st.sampled_from(["0.1", "1", "2.75"]),
-    st.integers(0, 1 << 30),
-    st.sampled_from(["0.1", "1", "2.75"]),
-)
-states = st.builds(
-    DeviceState,
-    secrets,
-    st.dictionaries(st.text(max_size=8), st.dictionaries(st.text(max_size=8), spends)),
-)

@@ -1,7 +1,4 @@
-"""Check that a device accepts any bytes only as the plan that was signed, or refuses them.
-
-A refusal has one of the documented reasons.
-"""
+"""A device accepts any bytes only as the plan that was signed, or refuses them."""
 
 from __future__ import annotations
 
@@ -22,7 +19,6 @@ RAW = GOOD.sign(PLAN)
 
 
 def read(raw: bytes) -> None:
-    """Read bytes as a device does: the signed plan or a refusal is the only valid outcome."""
     try:
         accepted = read_signed_plan(raw, (GOOD.root,))
     except PlanRefused:

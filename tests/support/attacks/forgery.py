@@ -1,8 +1,7 @@
-"""Tallies of honest windows, and of windows with forged reports.
+"""Tallies of honest windows, and of forged reports as of Cao, Jia and Gong (USENIX Security 2021).
 
-The attacks are those of Cao, Jia and Gong (USENIX Security 2021). Maximal gain (MGA) reports the
-target under GRR; under OUE it sets the target's bit and as many others as an honest report has on
-average. Random perturbed values (RPA) are uniform over the outputs.
+Maximal gain (MGA) reports the target under GRR; under OUE it sets the target's bit and as many
+others as an honest report has on average. Random values (RPA) are uniform over the outputs.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from calmstream.estimators.tally import Tally
 
 
 def skewed(domain: Domain, generator: np.random.Generator) -> np.ndarray:
-    """Draw a distribution with dependent, uneven attributes and many nearly empty cells."""
     table = generator.dirichlet(np.full(np.prod(domain.cardinalities), 0.05))
     return table.reshape(domain.cardinalities)
 
@@ -42,7 +40,6 @@ def honest(
 def with_forged(
     tallies: list[Tally], plan: Plan, group: int, forged: int, attack: str, target: int = 0
 ) -> list[Tally]:
-    """Add forged reports to one group's first view."""
     mechanism, tally = plan.mechanisms[group], tallies[group]
     counts, cells = tally.counts.copy(), mechanism.cells
     generator = np.random.Generator(np.random.PCG64(7))

@@ -28,7 +28,6 @@ ODD: tuple[Any, ...] = (
 
 
 def _possible(name: str) -> bool:
-    """Return whether the mechanism works with four cells."""
     try:
         registry.standard(name, "1", 4)
     except PlanError:
@@ -37,10 +36,7 @@ def _possible(name: str) -> bool:
 
 
 def plan_of() -> Plan:
-    """Return a plan with a group for every mechanism that works with four cells.
-
-    The last group has two views, so that its batches have a column for the view.
-    """
+    """A plan with a group for every mechanism with four cells; the last group has two views."""
     views = ((0, 1), (1, 2), (2, 3), (0, 3), (0, 2), (1, 3))
     names = [name for name in registry.names() if _possible(name)]
     groups = []
@@ -57,7 +53,6 @@ def plan_of() -> Plan:
 
 
 def good(plan: Plan, group: int, dice: random.Random) -> Message:
-    """Return key and value of a valid batch."""
     n = dice.choice((1, 2, 5, 40))
     mechanism, views = plan.mechanisms[group], len(plan.groups[group].views)
     values = np.array([dice.randrange(mechanism.cells) for _ in range(n)])
@@ -89,7 +84,6 @@ def changed(honest: Sequence[bytes], seed: int) -> Iterator[bytes | None]:
 
 
 def _bytes(key: Any, value: Any, dice: random.Random) -> Message:
-    """Replace some bytes."""
     raw = bytearray(value or b"{}")
     for _ in range(dice.choice((1, 1, 2, 8))):
         if raw:
@@ -98,20 +92,17 @@ def _bytes(key: Any, value: Any, dice: random.Random) -> Message:
 
 
 def _cut(key: Any, value: Any, dice: random.Random) -> Message:
-    """Keep only the beginning."""
     raw = value or b""
     return key, raw[: dice.randrange(len(raw) + 1)]
 
 
 def _splice(key: Any, value: Any, dice: random.Random) -> Message:
-    """Repeat a part."""
     raw = value or b""
     a, b = sorted(dice.randrange(len(raw) + 1) for _ in range(2))
     return key, raw[:b] + raw[a:b] * dice.choice((1, 3)) + raw[b:]
 
 
 def _field(key: Any, value: Any, dice: random.Random) -> Message:
-    """Replace, remove, rename or add a field, also inside the columns."""
     try:
         body = orjson.loads(value or b"")
     except orjson.JSONDecodeError:
@@ -138,12 +129,10 @@ def _field(key: Any, value: Any, dice: random.Random) -> Message:
 
 
 def _key(key: Any, value: Any, dice: random.Random) -> Message:
-    """Replace the key by a missing one or one of another length."""
     return dice.choice((None, b"", b"k", dice.randbytes(15), dice.randbytes(17), key)), value
 
 
 def _other(_key: Any, value: Any, dice: random.Random) -> Message:
-    """Return bytes that were never a batch."""
     raw = (None, b"", b"null", b"[]", b"{}", b'"x"', b"0", TICK, b"[" * 5000, b"\xff\xfe{}")
     return dice.choice((None, dice.randbytes(16))), dice.choice((*raw, dice.randbytes(200), value))
 

@@ -1,8 +1,4 @@
-"""Hostile batches for a reports topic: every kind that a broker may store.
-
-The batches of :func:`kinds` are damaged or unusual record batches. Those of :func:`lies` are valid
-record batches with a content that no device sends.
-"""
+"""Hostile batches: damaged ones (`kinds`), and valid ones that no device sends (`lies`)."""
 
 from __future__ import annotations
 
@@ -33,8 +29,6 @@ from tests.support.forged import forged
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of hostile batch."""
-
     payload: bytes  # the records of the batch, compressed or not
     count: int = 1  # number of records that the header states
     rejected: int = 1  # number of rejections that the batch causes
@@ -76,7 +70,6 @@ Logs of older releases and other vendors may hold them, so tests write them into
 
 
 def sendable(all_kinds: dict[str, Kind]) -> dict[str, Kind]:
-    """Return the kinds that a current broker stores."""
     assert REFUSED.keys() <= all_kinds.keys(), "a refused kind has another name now"
     return {name: kind for name, kind in all_kinds.items() if name not in REFUSED}
 
@@ -145,15 +138,13 @@ def kinds(honest: Callable[[], Row]) -> dict[str, Kind]:
     }
 
 
-SLOWEST_SECONDS = 60
-"""A record that is too early is so even if a busy broker stores it that much later."""
+SLOWEST_SECONDS = 60  # of a busy broker that stores a record
 
 
 def lies(plan: Plan, group: int, period: int) -> dict[str, Row]:
-    """Return records that no device of the plan sends, by the reason of their rejection.
+    """Return records that no device sends in window ``period``, by the reason of their rejection.
 
-    ``period`` is the current window. The plan has one view in each group, by GRR. A duplicate is
-    not among them, because it needs a record that was counted.
+    The plan has one view in each group, by GRR.
     """
     bound = plan.groups[group].mechanism["cells"]
     width = next(w for w in (1, 2, 4, 8) if bound <= 256**w)

@@ -12,27 +12,16 @@ import orjson
 
 from tests.support.attacks.plan_reader import answer
 
-SIZE = 8 << 20
-"""Largest plan that a device reads, in bytes."""
-
-MAX_RSS = 400 << 20
-"""Largest memory of a process that reads such a plan and reports, in bytes."""
-
+SIZE = 8 << 20  # of the largest plan that a device reads
+MAX_RSS = 400 << 20  # of a process that reads such a plan and reports
 DEADLINE = 60.0
-"""Seconds after which a reader counts as hanging."""
-
-TOKENS = (1 << 20) - 200
-"""A little less than the largest number of JSON tokens that a device reads."""
-
-CONTAINERS = 399_900
-"""A little less than the largest number of JSON lists and objects that a device reads."""
-
+TOKENS = (1 << 20) - 200  # a little less than a device reads
+CONTAINERS = 399_900  # the same
 _MARK = "MARK"
 _COEFFICIENT = {"name": "hadamard-coefficient", "cells": 2}
 
 
 def document(**changes: Any) -> dict[str, Any]:
-    """Return a small plan under which a device can report."""
     plan: dict[str, Any] = {
         "version": 1, "name": "p", "purpose": "x", "owner": "y", "lineage": "0" * 32,
         "domain": domain(2, 2), "epsilon": "1", "lineage_epsilon": "1",
@@ -47,7 +36,6 @@ def document(**changes: Any) -> dict[str, Any]:
 
 
 def domain(*cardinalities: int) -> list[dict[str, Any]]:
-    """Return attributes a0, a1, … with hexadecimal labels."""
     return [
         {"name": f"a{j}", "labels": [f"{code:x}" for code in range(r)]}
         for j, r in enumerate(cardinalities)
@@ -66,7 +54,6 @@ def whole(cardinalities: Iterable[int], *mechanisms: dict[str, Any]) -> bytes:
 
 
 def filled(text: Callable[[int], str], field: str = "") -> bytes:
-    """Return a plan filled up to its size with a text, as a field or as a parameter."""
     method = {"name": "uniform", "parameters": {"x": _MARK}}
     plan = document(**({field: _MARK} if field else {"method": method}))
     raw = orjson.dumps(plan)
@@ -75,12 +62,10 @@ def filled(text: Callable[[int], str], field: str = "") -> bytes:
 
 
 def listed(item: str, limit: int = SIZE) -> Callable[[int], str]:
-    """Return a function of a size that makes a list of equal items, at most ``limit``."""
     return lambda room: f"[{','.join([item] * min(limit, room // (len(item.encode()) + 1)))}]"
 
 
 def quoted(item: str) -> Callable[[int], str]:
-    """Return a function of a size that makes a string of repeated items."""
     return lambda room: f'"{item * (room // len(item) - 1)}"'
 
 
@@ -107,7 +92,6 @@ def _views(count: int, size: int) -> list[dict[str, Any]]:
 
 
 def _labels(count: int) -> list[dict[str, Any]]:
-    """Return as many attributes as a device reads, with ``count`` labels each."""
     attributes = domain(*[count] * min(1024, TOKENS // (count + 9)))
     assert len(attributes) > 1
     return attributes
@@ -226,16 +210,7 @@ _PROCESSES.set_forkserver_preload(["tests.support.attacks.plan_reader"])
 
 
 def read_apart(raw: bytes) -> dict[str, Any]:
-    """Read a plan in a new process, report under it, and return what happened.
-
-    The process is forked from one that has imported the device and has read nothing.
-
-    Returns:
-        ``refused`` with the message, or ``reported``; seconds of CPU and peak resident bytes.
-
-    Raises:
-        AssertionError: the reader ended without an answer, or did not answer in time.
-    """
+    """Read a plan, and report under it, in a process that has read nothing; see `answer`."""
     ours, its = _PROCESSES.Pipe(duplex=False)
     process = _PROCESSES.Process(target=answer, args=(raw, its))
     process.start()

@@ -13,11 +13,7 @@ from tests.support.producer import unsigned_reporter
 
 
 def answer(raw: bytes, connection: Connection) -> None:
-    """Read a plan, report under it, and send what happened over the connection.
-
-    Sends a dict: ``refused`` with the message, or ``reported``; seconds of CPU, and the largest
-    resident bytes of the process so far.
-    """
+    """Send ``refused`` with the message or ``reported``; seconds of CPU and peak bytes."""
     found: dict[str, Any] = {}
     start = time.process_time()
     plan = None

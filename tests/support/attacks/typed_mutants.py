@@ -59,7 +59,6 @@ class Case:
 
 
 def paths(value: Any, at: Path = ()) -> Iterator[Path]:
-    """Yield the way to every field, to the first two items of lists."""
     if at:
         yield at
     items: list[tuple[str | int, Any]] = []
@@ -72,7 +71,6 @@ def paths(value: Any, at: Path = ()) -> Iterator[Path]:
 
 
 def changed(value: Any, path: Path, to: Any) -> Any:
-    """Return a copy with another value at the end of the path."""
     copy = dict(value) if isinstance(value, dict) else list(value)
     if len(path) > 1:
         copy[path[0]] = changed(copy[path[0]], path[1:], to)
@@ -84,7 +82,6 @@ def changed(value: Any, path: Path, to: Any) -> Any:
 
 
 def _json(value: Any) -> bytes:
-    """Encode a value; integers of any size, too."""
     return json.dumps(value, separators=(",", ":")).encode()
 
 
@@ -107,7 +104,6 @@ def mutants(case: Case) -> Iterator[bytes]:
 
 
 def random_mutant(case: Case, dice: random.Random, ways: list[Path]) -> bytes:
-    """Return a record of which one to three fields are replaced."""
     body = case.body
     for _ in range(dice.randint(1, 3)):
         try:
@@ -118,7 +114,6 @@ def random_mutant(case: Case, dice: random.Random, ways: list[Path]) -> bytes:
 
 
 def cases() -> Mapping[str, Case]:
-    """Return a case for every format that lies on a topic."""
     count = count_of([0, 1, 2, 3] * 20, rejects=1)
     merged = MergedWindow(1, Kind.FINAL, (4, 5, 6, 7), (count, count))
     built = build_set(PLAN, merged, counts=True)

@@ -11,8 +11,7 @@ from calmstream.common.errors import RecoverableError
 from calmstream.producer.gateway.durable.files import Files, LogFile
 
 
-class Crash(BaseException):
-    """The machine stopped here."""
+class Crash(BaseException): ...
 
 
 @dataclass
@@ -25,13 +24,7 @@ class Content:
 
 
 class FaultyFiles(Files):
-    """See `Files`.
-
-    Attributes:
-        until_crash: operations until the machine stops; None for never.
-        room: bytes that all files may take together.
-        failing: part of the operations that fail with an error of the disk.
-    """
+    """Stops after ``until_crash`` operations; ``room`` bytes; ``failing`` part of all fail."""
 
     def __init__(self, dice: Random) -> None:
         self.dice = dice
@@ -111,8 +104,6 @@ class FaultyFiles(Files):
 
 
 class FaultyFile(LogFile):
-    """See `LogFile`."""
-
     def __init__(self, files: FaultyFiles, content: Content) -> None:
         self._files, self._content = files, content
 

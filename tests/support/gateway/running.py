@@ -38,7 +38,6 @@ def present_plan(window: int = 600, windows: int = 100, grace: int = 40) -> Plan
 
 
 def line(plan: Plan, value: int, report_id: str = "", period: int | None = None) -> bytes:
-    """Return one report as a device sends it."""
     stated = plan.window_at(int(time.time() * 1000)) if period is None else period
     report = {
         "v": "1.0",
@@ -53,8 +52,6 @@ def line(plan: Plan, value: int, report_id: str = "", period: int | None = None)
 
 
 class Health:
-    """See `Health`."""
-
     def __init__(self) -> None:
         self.why = "starting"
         self.turns = 0
@@ -77,8 +74,6 @@ class Health:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a client received."""
-
     status: int
     headers: Mapping[str, str]
     body: bytes
@@ -99,8 +94,6 @@ class Reply:
 
 @dataclass
 class Running:
-    """A gateway that runs, its broker and its registry."""
-
     gateway: Gateway
     plan: Plan
     broker: FaultyBroker
@@ -128,7 +121,6 @@ class Running:
         return self.ask("POST", f"{self.path}/reports", b"\n".join(lines), **given)
 
     def raw(self, sent: bytes, seconds: float = SECONDS) -> bytes:
-        """Send bytes; return all that comes until the gateway closes."""
         with socket.create_connection(("127.0.0.1", self.gateway.port), seconds) as connection:
             connection.sendall(sent)
             return received(connection)
@@ -139,12 +131,10 @@ class Running:
         return self.registry.get_sample_value(name, labels) or 0.0
 
     def values(self) -> list[int]:
-        """Return the values in the reports topic, each batch once."""
         return values_of(self.broker, self.plan)
 
 
 def received(connection: socket.socket) -> bytes:
-    """Return all that comes until the other side closes or resets."""
     parts = []
     with contextlib.suppress(ConnectionResetError, BrokenPipeError):
         while part := connection.recv(1 << 16):

@@ -1,8 +1,7 @@
 """A gateway's spool with devices, a broker and a worker around it, all in one thread.
 
-Every report has a value of its own, so that it is seen how often it was counted. Devices send a
-report again until they get an answer. The broker loses acknowledgements and is away at times; the
-worker counts the first record of every batch id whose append came in time.
+Every report has a value of its own. Devices repeat one until they get an answer. The broker loses
+acknowledgements and is away at times; the worker counts each batch id that came in time once.
 """
 
 from __future__ import annotations
@@ -46,8 +45,6 @@ def counting_plan(window: int = 60, grace: int = 40, windows: int = 4, start: in
 
 
 class _Expired(GatewayTotals):
-    """Notes reports that the spool itself gives up."""
-
     def __init__(self, world: World) -> None:
         super().__init__()
         self._world = world
@@ -59,8 +56,6 @@ class _Expired(GatewayTotals):
 
 @dataclass
 class World:
-    """See the module."""
-
     dice: Random
     plan: Plan = field(default_factory=counting_plan)
     acknowledged: set[int] = field(default_factory=set)  # values whose device has its answer
@@ -84,7 +79,6 @@ class World:
         self.start()
 
     def start(self) -> None:
-        """Start the gateway, again and again until it stands."""
         while self.spool is None:
             try:
                 found = Spool(

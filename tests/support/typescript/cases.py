@@ -1,7 +1,6 @@
 """Cases for edges in other languages: plan, secret, record and random bytes; Python's report.
 
-The random bytes are chosen so that rare paths are common: words that are thrown away, and digits
-after which another one is needed.
+Rare paths are common: words that are thrown away, digits after which another one is needed.
 """
 
 from __future__ import annotations
@@ -88,9 +87,7 @@ KINDS: list[Document] = [
 ]  # fmt: skip
 """Attributes of every kind, with 5, 3, 2, 2, 3 and 2 codes."""
 
-HASHED = "hashed"
-"""In place of a mechanism: an attribute of hashes."""
-
+HASHED = "hashed"  # in place of a mechanism: an attribute of hashes
 TEXTS: list[Any] = [
     *("null pointer", "e\u0301", "\u00e9", "\U0001f600", "1\u2044 2", "", "\ud800", 1, None, ["a"]),
     *("x" * 1024, "x" * 1025, "é" * 512, "é" * 513),
@@ -178,7 +175,6 @@ class Stream:
     read: bytearray
 
     def bytes(self, count: int) -> bytes:
-        """See `Randomness`."""
         data = self._rare(count) if self.generator.random() < 0.25 else self.generator.bytes(count)
         self.read += data
         return data
@@ -259,7 +255,6 @@ def _at(now: int) -> Callable[[], int]:
 
 
 def _record(plan: Plan, generator: np.random.Generator) -> Mapping[str, Any]:
-    """Labels as texts or integers; some unknown, some missing."""
     record: dict[str, Any] = {}
     for attribute in plan.domain.attributes:
         if attribute.kind is not None:

@@ -20,11 +20,7 @@ TIMEOUT = 3600.0
 
 
 def differences(name: str, count: int, seed: int) -> list[str]:
-    """Compare the reports of one mechanism.
-
-    Returns:
-        One line per report that differs, or that left random bytes unread.
-    """
+    """Return a line for each report that differs, or that left random bytes unread."""
     cases = StringIO()
     reports = list(write_cases(name, count, seed, cases))
     given = answers("answer", cases.getvalue().splitlines(), TIMEOUT)
@@ -39,7 +35,6 @@ def _lines(name: str, given: list[str], reports: list[bytes]) -> Iterator[str]:
 
 
 def main() -> int:
-    """Compare every mechanism; the number of differences decides the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=100_000, help="of every mechanism")
     parser.add_argument("--seed", type=int, default=1)

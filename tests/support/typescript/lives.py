@@ -22,7 +22,6 @@ TIMEOUT = 7200.0
 
 
 def lived(number: int) -> Life:
-    """Return a life; a tenth of all is killed after every step."""
     found = life(number, ahead=number % 10 != 0)
     if number % 10 == 1:
         found.steps = [
@@ -52,10 +51,9 @@ def moments(found: Life, given: list[Json]) -> tuple[int, str]:
 
 
 def twice(found: Life, given: list[Json]) -> str:
-    """Return where more days count than there were, of the true time or of the device's clock.
+    """Return where more days count than there were, by true time or by the device's clock.
 
-    A clock that is behind and then set right is as one on which a day passes. What was erased is
-    counted anew.
+    A clock set right passes a day; what was erased is counted anew.
     """
     noted: dict[str, set[tuple[str, int]]] = {"real": set(), "now": set()}
     for number, (step, answer) in enumerate(zip(found.steps, given, strict=True)):
@@ -89,7 +87,6 @@ def wrong(first: int, count: int) -> tuple[list[str], int]:
 
 
 def main() -> int:
-    """Live; the number of wrong lives decides the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lives", type=int, default=100_000)
     parser.add_argument("--first", type=int, default=1_000_000, help="number of the first life")

@@ -24,12 +24,10 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 
 
 def required() -> bool:
-    """Return whether a missing Node or Chromium is a failure."""
     return os.environ.get(REQUIRED, "") not in {"", "0"}
 
 
 def lacking(why: str) -> None:
-    """Skip the test, or fail it where Node and Chromium are demanded."""
     if required():
         pytest.fail(f"{REQUIRED} is set, but {why}")
     pytest.skip(why)
@@ -54,11 +52,9 @@ class Project:
         return self.folder / "build"
 
     def run(self, *arguments: str, timeout: float = TIMEOUT, **variables: str) -> str:
-        """Run Node in the folder; return what it printed."""
         return self._run(["node", "--no-warnings", *arguments], timeout, variables)
 
     def npm(self, *arguments: str) -> str:
-        """Run npm in the folder."""
         return self._run(["npm", *arguments], TIMEOUT, {})
 
     def _install(self) -> None:
@@ -89,7 +85,6 @@ class Project:
             yield
 
     def _digest(self) -> str:
-        """Digest of everything that a build reads."""
         whole = hashlib.sha256()
         for path in sorted(self.folder.rglob("*")):
             name = path.relative_to(self.folder)
@@ -118,7 +113,6 @@ def answers(
 
 
 def chromium() -> str:
-    """Return the path of a Chromium."""
     for name in CHROMIUM:
         if found := shutil.which(name):
             return found

@@ -27,7 +27,6 @@ def agrees(expected: str, answer: str) -> bool:
 
 
 def disagreements(plans: list[bytes], answers: list[str]) -> Iterator[str]:
-    """One line per plan about which the two languages disagree."""
     for raw, answer in zip(plans, answers, strict=True):
         expected = verdict(raw)
         if not agrees(expected, answer):

@@ -1,7 +1,4 @@
-"""Generated lives of a recorder: events, restarts, failing disks, wrong clocks; Python's answers.
-
-`edge/typescript/test/tools/record.ts` lives the same life, and must answer the same.
-"""
+"""Generated lives of a recorder, as in `edge/typescript/test/tools/record.ts`; Python's answers."""
 
 from __future__ import annotations
 
@@ -38,7 +35,6 @@ class FailingStore(MemoryStore):
         self.fails: list[str] = []
 
     def update_events(self, change: Callable[[Document], Document]) -> Document:
-        """See `DeviceStore`."""
         when = self.fails.pop(0) if self.fails else ""
         if when == "before":
             raise RecoverableError("made up")
@@ -58,7 +54,6 @@ class Clock:
     wrong: int = 0
 
     def move(self) -> None:
-        """Let some time pass; now and then the clock is set."""
         dice = self.dice
         self.real += round(
             dice.choice((10, 3000, 15_000, 4 * 3_600_000, 30 * 3_600_000)) * dice.random()
@@ -76,8 +71,6 @@ class Clock:
 
 @dataclass
 class Life:
-    """A plan, and what happens."""
-
     plan: Plan
     secret: bytes
     # each with ``kind``, ``now`` and ``real`` in milliseconds, and arguments
@@ -85,7 +78,6 @@ class Life:
 
 
 def entries(dice: random.Random) -> list[Json]:
-    """Return attributes of all takes and of states."""
     number = {"kind": "number", "edges": ["0", "1", "2", "5", "30"], "unit": "", "rounding": "bin"}
     number |= {"below": False, "above": True, "other": "?"}
     found: list[Json] = []
@@ -119,11 +111,7 @@ def plan_of(dice: random.Random) -> Plan:
 
 
 def life(seed: int, steps: int = 150, *, ahead: bool = True, calm: bool = False) -> Life:
-    """Return a life.
-
-    ``ahead``: clocks run ahead, too, and not by whole days; ``calm``: nothing fails, and no clock
-    is wrong.
-    """
+    """``ahead``: clocks run ahead too, not by whole days; ``calm``: nothing fails or is wrong."""
     dice = random.Random(seed)
     clock = Clock(dice, ahead)
     found = Life(plan_of(dice), dice.randbytes(16))
@@ -163,7 +151,6 @@ class Device:
         )
 
     def answer(self, step: Json) -> Json:
-        """Take a step."""
         self.now, kind = step["now"], step["kind"]
         if kind == "note":
             self.recorder.note(step["name"], step["value"])
@@ -195,13 +182,11 @@ def spelled(report: Report | None, plan: Plan) -> str | None:
 
 
 def lives(count: int, seed: int) -> tuple[list[str], list[list[Json]]]:
-    """Return lives as the tool reads them, and Python's answers."""
     given = [lived_by(life(seed + number)) for number in range(count)]
     return [text for text, _ in given], [answers for _, answers in given]
 
 
 def lived_by(lived: Life) -> tuple[str, list[Json]]:
-    """Return a life as the tool reads it, and Python's answers."""
     device = Device(lived)
     answers = [device.answer(step) for step in lived.steps]
     described = {

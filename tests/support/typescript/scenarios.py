@@ -1,7 +1,4 @@
-"""Generated lives of a device: plans of several operators, clocks, policies; Python's answers.
-
-`edge/typescript/test/tools/live.ts` lives the same life, and must answer the same.
-"""
+"""Generated lives of a device, as in `edge/typescript/test/tools/live.ts`; Python's answers."""
 
 from __future__ import annotations
 
@@ -37,20 +34,16 @@ Json = dict[str, Any]
 
 @dataclass
 class Recorded:
-    """Random bytes that are written down."""
-
     dice: random.Random
     read: bytearray
 
     def bytes(self, count: int) -> bytes:
-        """See `Randomness`."""
         data = self.dice.randbytes(count)
         self.read += data
         return data
 
 
 def life(seed: int) -> tuple[Json, list[Json]]:
-    """Return one life, and Python's answer to each of its steps and its history."""
     dice = random.Random(seed)
     policies = [policy(dice) for _ in range(3)]
     raws = [raw_plan(dice) for _ in range(8)]
@@ -137,8 +130,6 @@ def step(dice: random.Random, plans: int, policies: int) -> Json:
 
 
 class Device:
-    """A device that lives in Python."""
-
     def __init__(
         self, secret: bytes, source: Recorded, policies: list[Policy], raws: list[bytes]
     ) -> None:
@@ -148,7 +139,6 @@ class Device:
         self._now = 0
 
     def live(self, steps: list[Json]) -> list[Json]:
-        """Return the answer to each step, and the history at the end."""
         answers = [self._answer(each) for each in steps]
         sent = [
             {**asdict(each), "attributes": list(each.attributes)} for each in history(self._store)
@@ -198,6 +188,5 @@ class Device:
 
 
 def lives(count: int, seed: int) -> tuple[list[str], list[list[Json]]]:
-    """Return lives as the tool reads them, and Python's answers."""
     made = [life(seed + number) for number in range(count)]
     return [json.dumps(described) for described, _ in made], [answers for _, answers in made]

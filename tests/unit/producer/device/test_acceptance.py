@@ -36,7 +36,6 @@ def reporter(given: Any, store: MemoryStore | None = None, **more: Any) -> Repor
 
 
 def refused(given: Any, **more: Any) -> Refusal:
-    """Return the reason of a refusal; check that the ledger does not change."""
     store = MemoryStore(DeviceState(bytes(16), policy=more.get("policy", POLICY)))
     before = store.read()
     with pytest.raises(PlanRefused) as caught:

@@ -1,7 +1,4 @@
-"""Check how a device's secret decides its group, view and time slot.
-
-All devices, in all languages and releases, must compute the same.
-"""
+"""All devices, in all languages, compute the same group, view and slot."""
 
 from calmstream.estimators.plan import Guarantee
 from calmstream.producer.device.assignment import (

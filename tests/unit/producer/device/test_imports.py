@@ -10,12 +10,8 @@ from tests.support.producer import START
 from tests.support.signed import Operator
 
 ROOT = Path(__file__).parents[4]
-MODULES, LINES = 20, 2_500
-"""Of ours, after the import of a reporter."""
-
-MODULES_IN_USE, LINES_IN_USE = 58, 7_000
-"""After a report under a signed plan: the reader of plans, mechanisms, and the encoding too."""
-
+MODULES, LINES = 20, 2_500  # after the import of a reporter
+MODULES_IN_USE, LINES_IN_USE = 58, 7_000  # after a report under a signed plan
 ESTIMATORS = ("methods", "noise_aware", "numerics", "analysis", "changes", "tally", "planning")
 
 IMPORT = "from calmstream import FileStore, Policy, Reporter"
@@ -34,7 +30,6 @@ del sys.modules["calmstream.cli"]
 
 
 def loaded(script: str, *arguments: str) -> dict[str, int]:
-    """Return our modules that a script loads, and their lines."""
     script += (
         "\nimport sys"
         "\nfor name, module in sorted(sys.modules.items()):"

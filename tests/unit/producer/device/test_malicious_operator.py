@@ -1,7 +1,4 @@
-"""Check that an operator whose key a device trusts gets at most what the device's policy allows.
-
-The epsilon of the reports that left the device is added up, not what the ledger says.
-"""
+"""A trusted operator gets at most what the policy allows, by the reports that left."""
 
 from __future__ import annotations
 
@@ -31,19 +28,15 @@ each_seed = pytest.mark.parametrize(
 
 
 def show(line: str) -> None:
-    """Print what the operator got; ``pytest -s`` shows it."""
     print(line)  # noqa: T201
 
 
 class Attack:
-    """Hands plans to one device and adds up what comes back."""
-
     def __init__(self, store: DeviceStore, policy: Policy = POLICY) -> None:
         self.spent = Decimal(0)
         self._store, self._policy = store, policy
 
     def ask(self, raw: bytes, second: int = START) -> bool:
-        """Return whether the device reports; a plan that it refuses gives nothing."""
         try:
             device = Reporter(raw, self._store, clock=lambda: second * 1000, policy=self._policy)
         except PlanRefused:

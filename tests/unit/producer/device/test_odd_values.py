@@ -30,12 +30,10 @@ DOMAIN = Domain.from_dictionary(
     ]
 )  # fmt: skip
 MS, AGE, SIZE, MAIL, REST, NEW = range(6)
-RANDOM = None
-"""There is no code for the value, so the device draws one."""
+RANDOM = None  # the value has no code: the device draws one
 
 
 def plan_about(j: int) -> Plan:
-    """Return a plan whose only report is about attribute j, practically without noise."""
     cells = DOMAIN.cardinalities[j]
     group = Group({"name": "grr", "cells": cells}, (View((j,)),), (1,))
     return replace(
@@ -44,7 +42,6 @@ def plan_about(j: int) -> Plan:
 
 
 def reported(j: int, record: dict[str, object], seed: int = 5) -> int:
-    """Return the code that a device reports."""
     plan = plan_about(j)
     reporter = unsigned_reporter(
         plan, MemoryStore(), randomness=SeededRandomness(seed), clock=lambda: (START + 3) * 1000
@@ -57,8 +54,6 @@ def reported(j: int, record: dict[str, object], seed: int = 5) -> int:
 
 
 class Hostile:
-    """An object whose every use is an error."""
-
     def __eq__(self, other: object) -> bool:
         raise RuntimeError("no")
 
@@ -70,8 +65,6 @@ class Hostile:
 
 
 class HostileList(list[object]):
-    """A list that cannot be read."""
-
     def __iter__(self) -> object:  # type: ignore[override]
         raise RuntimeError("no")
 

@@ -1,7 +1,4 @@
-"""Check that a device reads or refuses a plan at low cost.
-
-It can report under every plan that it has read.
-"""
+"""A device reads or refuses a plan at low cost, and can report under all that it has read."""
 
 from __future__ import annotations
 
@@ -45,7 +42,6 @@ def test_a_hostile_plan_is_refused_or_read_and_then_reports(name: str) -> None:
 
 
 def test_some_hostile_plans_are_read() -> None:
-    """Check that those within the limits are read, so that not every case is a refusal."""
     small = [name for name in CASES if name.endswith(("in 26 bits", "oue of 2^18", "43 groups"))]
     assert [read_device_plan(CASES[name]()).version for name in small] == [1] * 3
 

@@ -22,8 +22,7 @@ from tests.support.typescript.lives import twice
 from tests.support.typescript.recorded import DAY, Device, Life, life, spelled
 
 LIVES = 150
-FIRST = -(-START // DAY) * DAY
-"""The first midnight after the start of the plans."""
+FIRST = -(-START // DAY) * DAY  # the first midnight after the start of the plans
 
 
 def recorded_plan(*entries: dict[str, Any], window: int = DAY) -> Plan:
@@ -57,7 +56,6 @@ class At:
         self.recorder.note(event, value)
 
     def record(self, day: float) -> list[object]:
-        """Return the values of the recorded attributes."""
         self.now = day
         found = self.recorder.record()
         return [found.get(name) for name in self.plan.domain.names[3:]]

@@ -1,7 +1,4 @@
-"""Check that a record gives at most one report, within the guarantee.
-
-This holds across restarts and crashes.
-"""
+"""A record gives at most one report, within the guarantee, across restarts and crashes."""
 
 from __future__ import annotations
 
@@ -22,7 +19,6 @@ RECORD = {"colour": "red", "size": "xl", "flag": "1"}
 
 
 def secret_in(plan: Plan, group: int, view: int = 0) -> bytes:
-    """Return a secret of a device that is assigned to the view."""
     candidates = (i.to_bytes(16, "big") for i in range(10_000))
     return next(
         s for s in candidates if (place(plan, s).group, place(plan, s).view) == (group, view)
@@ -47,8 +43,6 @@ def test_status_gives_the_reason_and_report_obeys_it() -> None:
 
 
 class Watched(dict[str, object]):
-    """Remembers which attributes were asked for."""
-
     def __init__(self) -> None:
         super().__init__(RECORD)
         self.asked: set[str] = set()

@@ -1,8 +1,4 @@
-"""Check the order of storing and sending.
-
-A report that can still fail is not in the ledger; a report that can leave the device is stored
-before.
-"""
+"""A report that can still fail is not in the ledger; one that can leave is stored before."""
 
 from __future__ import annotations
 
@@ -32,8 +28,7 @@ PLAN = make_plan()
 RECORD = {"colour": "red", "size": "xl", "flag": "1"}
 
 
-class CrashError(BaseException):
-    """The process is gone."""
+class CrashError(BaseException): ...
 
 
 def crash(*_: object) -> Any:
@@ -41,8 +36,6 @@ def crash(*_: object) -> Any:
 
 
 class DyingRecord(dict[str, object]):
-    """The process dies while the record is read."""
-
     def __getitem__(self, key: str) -> object:
         raise CrashError
 
@@ -90,8 +83,6 @@ def test_a_report_that_no_gateway_reads_is_not_claimed(
 
 
 class DiesIn(FileStore):
-    """Dies at one of the steps by which a claim becomes durable."""
-
     def __init__(self, path: Path, step: str, patched: pytest.MonkeyPatch) -> None:
         super().__init__(path)
         self._step, self._patched = "", patched
@@ -163,8 +154,6 @@ def test_nothing_is_drawn_where_the_ledger_cannot_be_read(tmp_path: Path) -> Non
 
 
 class Between(MemoryStore):
-    """Lets something happen between the look at the ledger and the claim."""
-
     def __init__(self, happens: Callable[[Between], None]) -> None:
         super().__init__(DeviceState(bytes(16), policy=LARGE))
         self._happens: Callable[[Between], None] | None = happens

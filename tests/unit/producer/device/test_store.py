@@ -57,7 +57,6 @@ def test_the_file_is_private(tmp_path: Path) -> None:
 
 
 def resealed(raw: bytes, **changes: object) -> bytes:
-    """Return a store's file with other fields and a checksum that matches them."""
     document = {k: v for k, v in orjson.loads(raw).items() if k != "sha256"} | changes
     summed = hashlib.sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()
     return orjson.dumps(document | {"sha256": summed})

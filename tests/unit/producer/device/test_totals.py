@@ -1,7 +1,4 @@
-"""Check the sums of epsilon over all lineages of a device.
-
-A sum is exact, or never less than what was spent; lineages with their own allowance are separate.
-"""
+"""Sums over all lineages are exact, or never less than what was spent."""
 
 from __future__ import annotations
 

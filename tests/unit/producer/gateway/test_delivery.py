@@ -21,8 +21,6 @@ DOWN, REFUSED = RecoverableError("down"), FatalError("not allowed")
 
 
 class Sent(ScriptedSink):
-    """A scripted sink that can be closed."""
-
     closed = False
 
     def close(self, timeout: float) -> None:
@@ -56,8 +54,6 @@ class Kept:
 
 
 class Made:
-    """A delivery, its clock, its batches and its sinks."""
-
     def __init__(
         self,
         script: Callable[[int], int | CalmstreamError | None],

@@ -19,44 +19,31 @@ from calmstream.producer.gateway.open_batches import (
 from tests.support.producer import START, make_plan
 
 PLAN = replace(make_plan(window=100, windows=4), grace=40, skew=10)
-END = (START + 100) * 1000 + 10_000
-"""Time in milliseconds when all reports of window 0 leave: a quarter of the grace after its end."""
+END = (START + 100) * 1000 + 10_000  # all reports of window 0 leave: a quarter of the grace later
 
 
 def at(second: float) -> Moment:
-    """Return the time ``second`` seconds after the plan's start, by both clocks."""
     return Moment(1000 + second, round((START + second) * 1000))
 
 
 def row(i: int) -> Row:
-    """Return a report of view 0 with the value i."""
     return 0, (i,)
 
 
 def batches(
     max_rows: int = 100, min_batch: int = 5, linger: float = 1.0, plan: Plan = PLAN
 ) -> OpenBatches:
-    """Return open batches.
-
-    Args:
-        max_rows: number of reports at which a batch is full.
-        min_batch: number of reports that must leave together.
-        linger: seconds that reports wait for others.
-        plan: the plan.
-    """
     sizes = [max_rows] * len(plan.groups)
     randomness = SeededRandomness(1)
     return OpenBatches(plan, sizes, min_batch=min_batch, linger=linger, randomness=randomness)
 
 
 def fill(made: OpenBatches, reports: int, second: float, period: int = 0) -> list[ReadyReports]:
-    """Add reports at one time; return the batches that leave at once."""
     batches = [made.add(0, period, row(i), at(second)) for i in range(reports)]
     return [leaving for leaving in batches if leaving is not None]
 
 
 def sizes(leaving: list[ReadyReports]) -> list[tuple[int, bool]]:
-    """Return the number of reports of each batch, and whether it is below min_batch."""
     return [(len(one.rows), one.small) for one in leaving]
 
 

@@ -1,7 +1,4 @@
-"""Check a run of ``produce``: rate, windows and end.
-
-The clock of the test moves only when the code sleeps.
-"""
+"""A run of ``produce``: rate, windows and end; its clock moves only when the code sleeps."""
 
 from __future__ import annotations
 

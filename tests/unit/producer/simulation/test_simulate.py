@@ -29,7 +29,6 @@ def tallies(plan: Plan, batches: Iterable[EncodedBatch]) -> dict[tuple[int, int]
 
 
 def truth(plan: Plan, population: Population, codes: np.ndarray) -> dict[int, Tally]:
-    """Return the counts of the groups with GRR as they are without randomisation."""
     out = {}
     for g in (0, 2):
         views = plan.groups[g].views
