@@ -7,7 +7,7 @@ for those that still come is random: the time of arrival does not show a report'
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.plan import Plan
@@ -28,22 +28,18 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadyReports:
-    """Reports of one application key, group and window (``period``), in random order."""
+class OpenBatch:
+    """Reports of one application key, group and window that wait for others, or leave together.
 
-    group: int
-    period: int
-    rows: list[Numbered]
-    small: bool
+    Those that leave are in random order, and ``small`` where they are fewer than ``min_batch``.
+    """
 
-
-@dataclass(slots=True)
-class _OpenBatch:
     key: int
     group: int
     period: int
     opened: Moment
-    rows: list[Numbered] = field(default_factory=list)
+    rows: list[Numbered]
+    small: bool = False
 
 
 def waits_until(plan: Plan, period: int) -> int:
@@ -79,7 +75,7 @@ class OpenBatches:
         self._most = [max(own, min_batch) for own in most]
         self._linger = linger
         self._randomness = randomness
-        self._open: dict[tuple[int, int, int], _OpenBatch] = {}
+        self._open: dict[tuple[int, int, int], OpenBatch] = {}
 
     @property
     def waiting(self) -> int:
@@ -91,17 +87,17 @@ class OpenBatches:
 
     def add(
         self, group: int, period: int, row: Numbered, now: Moment, *, key: int = 0
-    ) -> ReadyReports | None:
+    ) -> OpenBatch | None:
         """Add a report; returns what leaves because its batch is full."""
         batch = self._open.get((key, group, period))
         if batch is None:
-            batch = self._open[key, group, period] = _OpenBatch(key, group, period, now)
+            batch = self._open[key, group, period] = OpenBatch(key, group, period, now, [])
         batch.rows.append(row)
         if len(batch.rows) < self._most[group] + self._kept:
             return None
         return self._leave(batch, now)
 
-    def take(self, now: Moment) -> list[ReadyReports]:
+    def take(self, now: Moment) -> list[OpenBatch]:
         """Remove and return what leaves now."""
         due = [batch for batch in self._open.values() if self._seconds(batch, now) <= 0]
         return [self._leave(batch, now) for batch in due]
@@ -110,7 +106,7 @@ class OpenBatches:
         """Seconds until something is due; None where nothing is open."""
         return min((self._seconds(batch, now) for batch in self._open.values()), default=None)
 
-    def _seconds(self, batch: _OpenBatch, now: Moment) -> float:
+    def _seconds(self, batch: OpenBatch, now: Moment) -> float:
         """Until the batch, or all of it but what it keeps, is due; not above 0 if it is due now."""
         lingers = batch.opened.monotonic + self._linger - now.monotonic
         until = waits_until(self._plan, batch.period)
@@ -121,21 +117,23 @@ class OpenBatches:
         waited = self._is_open(batch, batch.opened) and now.wall >= until
         return min(lingers, 0.0) if waited else lingers
 
-    def _is_open(self, batch: _OpenBatch, now: Moment) -> bool:
+    def _is_open(self, batch: OpenBatch, now: Moment) -> bool:
         """Whether more reports of its window are expected; otherwise waiting brings nothing."""
         first = self._plan.window_start(batch.period) - 1000 * self._plan.skew
         return first <= now.wall < waits_until(self._plan, batch.period)
 
-    def _leave(self, batch: _OpenBatch, now: Moment) -> ReadyReports:
+    def _leave(self, batch: OpenBatch, now: Moment) -> OpenBatch:
         # Where no more reports are expected, nothing is kept for them.
         reports = len(batch.rows) - (self._kept if self._is_open(batch, now) else 0)
         order = permutation(len(batch.rows), self._randomness).tolist()
         rows = [batch.rows[i] for i in order[:reports]]
-        batch.rows = [batch.rows[i] for i in order[reports:]]
-        batch.opened = now
-        if not batch.rows:
-            del self._open[batch.key, batch.group, batch.period]
-        return ReadyReports(batch.group, batch.period, rows, len(rows) < self._least)
+        kept = [batch.rows[i] for i in order[reports:]]
+        place = batch.key, batch.group, batch.period
+        if kept:
+            self._open[place] = replace(batch, opened=now, rows=kept)
+        else:
+            del self._open[place]
+        return replace(batch, rows=rows, small=len(rows) < self._least)
 
 
 def check_least(plan: Plan, size: int, min_batch: int) -> None:

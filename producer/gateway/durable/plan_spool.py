@@ -14,7 +14,7 @@ import structlog
 from calmstream.common.errors import FatalError, Reason, RecoverableError
 from calmstream.common.http.server import defect
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.randomness import Randomness, SystemRandomness
+from calmstream.estimators.randomness import SystemRandomness
 from calmstream.producer.gateway.durable.entries import RowCodec, SealedBatch, SpoolEntry
 from calmstream.producer.gateway.durable.files import Files
 from calmstream.producer.gateway.durable.frames import FrameFile
@@ -23,8 +23,8 @@ from calmstream.producer.gateway.encoding import EncodedBatch, Row, batch_of_row
 from calmstream.producer.gateway.metrics import Failure, GatewayTotals
 from calmstream.producer.gateway.open_batches import (
     Moment,
+    OpenBatch,
     OpenBatches,
-    ReadyReports,
     check_least,
     waits_until,
 )
@@ -71,30 +71,25 @@ class PlanSpool:
         plan: Plan,
         directory: Path,
         files: Files,
-        batching: Batching | None = None,
-        *,
-        totals: GatewayTotals | None = None,
-        randomness: Randomness | None = None,
+        batching: Batching,
+        totals: GatewayTotals,
     ) -> None:
         self.plan = plan
-        self._totals = totals or GatewayTotals()
-        self._batching = batching or Batching()
-        check_least(plan, self._batching.size, self._batching.min_batch)
+        self._totals = totals
+        check_least(plan, batching.size, batching.min_batch)
         self._directory = directory
         self._files = files
         self._codec = RowCodec(plan)
-        self._sizes = [
-            min(self._batching.size, most_reports(plan, g)) for g in range(len(plan.groups))
-        ]
+        self._sizes = [min(batching.size, most_reports(plan, g)) for g in range(len(plan.groups))]
         self.logs: dict[int, PeriodLog] = {}
         self._open = OpenBatches(
             plan,
             self._sizes,
-            min_batch=self._batching.min_batch,
-            linger=self._batching.linger,
-            randomness=randomness or SystemRandomness(),
+            min_batch=batching.min_batch,
+            linger=batching.linger,
+            randomness=SystemRandomness(),
         )
-        self._ready: deque[ReadyReports] = deque()
+        self._ready: deque[OpenBatch] = deque()
 
     @property
     def waiting(self) -> int:
@@ -220,14 +215,14 @@ class PlanSpool:
         known = log is not None and entry.report_id in log.ids
         return SpoolOutcome.DUPLICATE if known else SpoolOutcome.UNAVAILABLE
 
-    def _seal(self, ready: ReadyReports) -> list[SealedBatch]:
+    def _seal(self, ready: OpenBatch) -> list[SealedBatch]:
         batches = self._encoded(ready)
         found = self.logs[ready.period].seal([number for number, _ in ready.rows], batches)
         if ready.small:
             self._totals.small(len(ready.rows))
         return found
 
-    def _encoded(self, ready: ReadyReports) -> list[EncodedBatch]:
+    def _encoded(self, ready: OpenBatch) -> list[EncodedBatch]:
         """Return reports as batches; one that cannot be encoded is lost, and no other."""
         rows = [row for _, row in ready.rows]
         try:
@@ -239,7 +234,7 @@ class PlanSpool:
             _LOG.error("reports lost: they cannot be encoded", **lost, **defect(error))
             return self._batches(ready, kept)
 
-    def _batches(self, ready: ReadyReports, rows: Sequence[Row]) -> list[EncodedBatch]:
+    def _batches(self, ready: OpenBatch, rows: Sequence[Row]) -> list[EncodedBatch]:
         n = len(rows)
         parts = -(-n // self._sizes[ready.group])  # of nearly equal size
         return [
@@ -249,7 +244,7 @@ class PlanSpool:
             for i in range(parts)
         ]
 
-    def _encodes(self, ready: ReadyReports, row: Row) -> bool:
+    def _encodes(self, ready: OpenBatch, row: Row) -> bool:
         try:
             return bool(self._batches(ready, [row]))
         except Exception:  # noqa: BLE001 - see above

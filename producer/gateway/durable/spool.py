@@ -21,7 +21,6 @@ from calmstream.common.errors import CalmstreamError, FatalError, Reason, Recove
 from calmstream.common.files import exclusive, real_path
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.document import read_plan
-from calmstream.estimators.randomness import Randomness
 from calmstream.producer.gateway.durable.entries import SealedBatch, SpoolEntry
 from calmstream.producer.gateway.durable.files import Files
 from calmstream.producer.gateway.durable.period_log import PeriodLog
@@ -69,14 +68,12 @@ class Spool:
         *,
         files: Files | None = None,
         totals: Callable[[Plan], GatewayTotals] = lambda _: GatewayTotals(),
-        randomness: Randomness | None = None,
     ) -> None:
         self._directory = directory
         self._files = files or Files()
         self._clock = clock
         self._batching = batching
         self._totals = totals
-        self._randomness = randomness
         self.plans: dict[str, PlanSpool] = {}
         self._has_reserve = False
         self._refused = False
@@ -129,14 +126,7 @@ class Spool:
         if digest in self.plans:
             return []
         directory = self._directory / digest
-        spool = PlanSpool(
-            plan,
-            directory,
-            self._files,
-            self._batching,
-            totals=self._totals(plan),
-            randomness=self._randomness,
-        )
+        spool = PlanSpool(plan, directory, self._files, self._batching, self._totals(plan))
         try:
             unsettled = spool.recover(self.now())
             if self._files.read(directory / _PLAN) is None:

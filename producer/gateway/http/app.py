@@ -16,8 +16,6 @@ from calmstream.common.http.sending import Send, send_answer
 from calmstream.producer.gateway.durable.entries import SpoolEntry
 from calmstream.producer.gateway.durable.plan_spool import Result, SpoolOutcome
 from calmstream.producer.gateway.http.app_keys import EVERYBODY, AppKey
-from calmstream.producer.gateway.http.cors import Origins
-from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.http.plans import Offered
 from calmstream.producer.gateway.http.problems import GatewayProblem, RefusedRequest, problem
 from calmstream.producer.gateway.http.read_reports import (
@@ -41,19 +39,8 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 class GatewayApp:
     """The ASGI application."""
 
-    def __init__(
-        self,
-        state: Gateway,
-        body_bytes: int,
-        origins: Origins,
-        observer: GatewayMetrics,
-        failed: Callable[[Exception], None],
-    ) -> None:
-        self._state = state
-        self._body_bytes = body_bytes
-        self._origins = origins
-        self._observer = observer
-        self._failed = failed
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         headers: dict[bytes, bytes] = dict(scope["headers"])
@@ -64,10 +51,10 @@ class GatewayApp:
         except (ConnectionAbortedError, asyncio.CancelledError):
             return  # nobody waits for an answer
         except Exception as error:  # noqa: BLE001 - one request's defect is not another's
-            self._failed(error)
+            self._gateway.note(error)
             answer = problem(GatewayProblem.INTERNAL)
-        self._observer.answered(answer.problem)
-        extra = self._origins.headers(headers.get(b"origin"))
+        self._gateway.metrics.answered(answer.problem)
+        extra = self._gateway.origins.headers(headers.get(b"origin"))
         await send_answer(send, replace(answer, headers=answer.headers + extra))
 
     async def _answer(
@@ -82,14 +69,14 @@ class GatewayApp:
         else:
             raise RefusedRequest(GatewayProblem.NOT_FOUND)
         if method == "OPTIONS":
-            self._state.note_origin(self._origins.refuses(headers.get(b"origin")))
-            return self._origins.preflight(headers.get(b"origin"), allowed)
+            self._gateway.note_origin(self._gateway.origins.refuses(headers.get(b"origin")))
+            return self._gateway.origins.preflight(headers.get(b"origin"), allowed)
         if method != allowed and (method, allowed) != ("HEAD", "GET"):
             allow = (b"allow", f"{allowed}, OPTIONS".encode())
             raise RefusedRequest(GatewayProblem.METHOD, headers=(allow,))
         if not digest:
             return self._list()
-        offered = self._state.offered.get(digest)
+        offered = self._gateway.offered.get(digest)
         if offered is None:
             raise RefusedRequest(GatewayProblem.UNKNOWN_PLAN)
         if allowed == "GET":
@@ -97,7 +84,7 @@ class GatewayApp:
         return await self._reports(offered, headers, receive)
 
     def _list(self) -> HttpReply:
-        now = self._state.present()
+        now = self._gateway.present()
         plans = [
             {
                 "digest": digest,
@@ -106,7 +93,7 @@ class GatewayApp:
                 "expires": offered.plan.expires,
                 "window": offered.plan.window,
             }
-            for digest, offered in sorted(self._state.offered.items())
+            for digest, offered in sorted(self._gateway.offered.items())
             if now < offered.over
         ]
         return HttpReply(200, orjson.dumps({"plans": plans}), _JSON_HEADERS)
@@ -123,25 +110,27 @@ class GatewayApp:
         entries = [line.entry for line in lines if isinstance(line.entry, SpoolEntry)]
         found: list[Result] = []
         if entries:
-            found = await self._state.spool(offered.plan.digest, entries, key.per_window)
+            found = await self._gateway.committer.submit(
+                offered.plan.digest, entries, key.per_window
+            )
         spooled = iter(found)
         results = [
             next(spooled) if isinstance(line.entry, SpoolEntry) else line.entry for line in lines
         ]
-        self._observer.checked(offered.plan, Counter(results))
+        self._gateway.metrics.checked(offered.plan, Counter(results))
         return _verdict(lines, results, self._seconds_left(offered))
 
     def _checked(
         self, offered: Offered, headers: Mapping[bytes, bytes], media_type: bytes
     ) -> AppKey:
         """Check what is known before the body."""
-        if self._state.stopping:
+        if self._gateway.stopping:
             raise RefusedRequest(GatewayProblem.STOPPING)
-        keys = self._state.app_keys
+        keys = self._gateway.app_keys
         key = EVERYBODY if keys is None else keys.find(headers.get(b"authorization", b""))
         if key is None:
             raise RefusedRequest(GatewayProblem.UNAUTHORIZED)
-        if self._state.refusal(offered.plan.digest):
+        if self._gateway.refusal(offered.plan.digest):
             raise RefusedRequest(GatewayProblem.NOT_COUNTED)
         if media_type != JSON and media_type not in JSON_LINES:
             raise RefusedRequest(
@@ -149,14 +138,14 @@ class GatewayApp:
             )
         if headers.get(b"content-encoding", b"identity").lower() != b"identity":
             raise RefusedRequest(GatewayProblem.CONTENT_ENCODING)
-        if self._state.present() >= offered.over + 1000 * offered.plan.grace:
+        if self._gateway.present() >= offered.over + 1000 * offered.plan.grace:
             raise RefusedRequest(GatewayProblem.PLAN_OVER)
         return key
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
         stated = headers.get(b"content-length", b"0")
-        most = f"at most {self._body_bytes:,} bytes are read"
-        if len(stated) > 12 or int(stated) > self._body_bytes:
+        most = f"at most {self._gateway.settings.body_bytes:,} bytes are read"
+        if len(stated) > 12 or int(stated) > self._gateway.settings.body_bytes:
             raise RefusedRequest(GatewayProblem.TOO_LARGE, most)
         body, more = bytearray(), True
         while more:
@@ -165,13 +154,13 @@ class GatewayApp:
                 raise ConnectionAbortedError
             body += message.get("body", b"")
             more = message.get("more_body", False)
-            if len(body) > self._body_bytes:
+            if len(body) > self._gateway.settings.body_bytes:
                 raise RefusedRequest(GatewayProblem.TOO_LARGE, most)
         return bytes(body)
 
     def _seconds_left(self, offered: Offered) -> int:
         """Until the present window ends: then quotas begin anew."""
-        plan, now = offered.plan, self._state.present()
+        plan, now = offered.plan, self._gateway.present()
         left = plan.window_end(max(plan.window_at(now), 0)) - now
         return max(left // 1000 + 1, 1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
@@ -22,40 +23,40 @@ SEAL_SECONDS = 0.02  # least time between two looks for what leaves
 TIDY_SECONDS = 1.0
 _WAIT_SECONDS = 0.5
 
-Outcome = list[Result] | Exception  # of a request's reports, or the defect that it met
-
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Reports of one request that wait for the next group; ``answer`` receives their outcome."""
+    """Reports of one request that wait for the next group; ``done`` belongs to its loop."""
 
     digest: str
     entries: Sequence[SpoolEntry]
     quota: int | None
-    answer: Callable[[Outcome], None]
+    done: asyncio.Future[list[Result]]
 
 
+_Answer = tuple[Work, list[Result] | Exception]
 _Call = tuple[Callable[[], object], Future[Any]]
 
 
 class Committer:
     """Writes whatever has arrived while the last group was written, as one group.
 
-    The methods but :meth:`run` are safe from any thread and never block. The batches that leave go
-    to ``sealed``. ``turned`` is when the loop last turned, on the monotonic clock.
+    Requests :meth:`submit`, in their loop's thread; the other methods but :meth:`run` are safe from
+    any thread. None blocks. The batches that leave go to ``sealed``. ``turned`` is when the
+    committer last turned, on the monotonic clock.
     """
 
     def __init__(
         self,
         spool: Spool,
         sealed: Sealed,
-        hand_back: Callable[[Callable[[], None]], object],
+        loop: asyncio.AbstractEventLoop,
         metrics: GatewayMetrics,
         clock: Clock,
     ) -> None:
         self._spool = spool
         self._sealed = sealed
-        self._hand_back = hand_back
+        self._loop = loop
         self._metrics = metrics
         self._clock = clock
         self._changed = threading.Condition()
@@ -66,13 +67,18 @@ class Committer:
         self._looked = self._tidied = -TIDY_SECONDS
         self.turned = clock.monotonic()
 
-    def submit(self, work: Work) -> None:
+    def submit(
+        self, digest: str, entries: Sequence[SpoolEntry], quota: int | None
+    ) -> asyncio.Future[list[Result]]:
+        """Make reports durable with the next group; raises the defect that they meet."""
+        done: asyncio.Future[list[Result]] = self._loop.create_future()
         with self._changed:
             if not self._over:
-                self._works.append(work)
+                self._works.append(Work(digest, entries, quota, done))
                 self._changed.notify()
-                return
-        work.answer([SpoolOutcome.UNAVAILABLE] * len(work.entries))
+                return done
+        done.set_result([SpoolOutcome.UNAVAILABLE] * len(entries))
+        return done
 
     def call(self, work: Callable[[], object]) -> Future[Any]:
         """Do something with the spool before the next group; cancelled after the end."""
@@ -143,13 +149,13 @@ class Committer:
         by_plan: dict[str, list[Work]] = {}
         for work in works:
             by_plan.setdefault(work.digest, []).append(work)
-        answers: list[tuple[Work, Outcome]] = []
+        answers: list[_Answer] = []
         for digest, group in by_plan.items():
             answers += self._accept(digest, group)
         self._metrics.committed(self._clock.monotonic() - began)
         self._answer(answers)
 
-    def _accept(self, digest: str, group: Sequence[Work]) -> list[tuple[Work, Outcome]]:
+    def _accept(self, digest: str, group: Sequence[Work]) -> list[_Answer]:
         """Spool reports of one plan; a request that meets a defect fails alone."""
         entries = [entry for work in group for entry in work.entries]
         quotas = [work.quota for work in group for _ in work.entries]
@@ -162,12 +168,17 @@ class Committer:
             return [answer for work in group for answer in self._accept(digest, [work])]
         return [(work, list(islice(results, len(work.entries)))) for work in group]
 
-    def _answer(self, answers: Sequence[tuple[Work, Outcome]]) -> None:
+    def _answer(self, answers: Sequence[_Answer]) -> None:
         def deliver() -> None:
             for work, outcome in answers:
-                work.answer(outcome)
+                if work.done.done():  # the client has gone
+                    continue
+                if isinstance(outcome, Exception):
+                    work.done.set_exception(outcome)
+                else:
+                    work.done.set_result(outcome)
 
-        self._hand_back(deliver)
+        self._loop.call_soon_threadsafe(deliver)
 
     def _seal(self) -> None:
         now = self._clock.monotonic()

@@ -20,12 +20,10 @@ from calmstream.common.errors import CalmstreamError, InvalidInput
 from calmstream.common.http.connections import ConnectionLimits, Connections
 from calmstream.common.http.server import HttpServer, defect, event_loop, listen
 from calmstream.estimators.plan import Plan
-from calmstream.producer.gateway.durable.entries import SpoolEntry
-from calmstream.producer.gateway.durable.plan_spool import Result
 from calmstream.producer.gateway.durable.spool import Spool, locked
 from calmstream.producer.gateway.http.app import GatewayApp
 from calmstream.producer.gateway.http.app_keys import AppKeys
-from calmstream.producer.gateway.http.committer import Committer, Outcome, Work
+from calmstream.producer.gateway.http.committer import Committer
 from calmstream.producer.gateway.http.cors import Origins
 from calmstream.producer.gateway.http.counted_plans import CountedPlans
 from calmstream.producer.gateway.http.delivery import BatchDelivery, Sealed
@@ -85,8 +83,8 @@ class Gateway:
     ) -> None:
         self.health = health
         self._environment = environment
-        self._settings = settings
-        self._metrics = metrics
+        self.settings = settings
+        self.metrics = metrics
         self._clock = clock or SystemClock()
         self._log = structlog.get_logger("calmstream.gateway")
         self._plans = plan_folder(
@@ -95,7 +93,7 @@ class Gateway:
         path = environment.app_keys
         self.offered: Mapping[str, Offered] = {}
         self.app_keys = None if path is None else AppKeys(path)
-        self._origins = Origins(settings.origins)
+        self.origins = Origins(settings.origins)
         self._refused_origins: set[str] = set()
         self.stopping = False
         self._failure: BaseException | None = None
@@ -133,50 +131,31 @@ class Gateway:
             self._refused_origins.add(refused)
             self._log.warning("a page may not send: set CALMSTREAM_ORIGINS", origin=refused)
 
-    def spool(
-        self, digest: str, entries: Sequence[SpoolEntry], quota: int | None
-    ) -> asyncio.Future[list[Result]]:
-        """Make reports durable; raises the defect that they meet."""
-        done: asyncio.Future[list[Result]] = asyncio.get_running_loop().create_future()
-
-        def answer(outcome: Outcome) -> None:
-            if done.done():  # the client may have gone
-                return
-            if isinstance(outcome, Exception):
-                done.set_exception(outcome)
-            else:
-                done.set_result(outcome)
-
-        self._committer.submit(Work(digest, entries, quota, answer))
-        return done
-
     async def _run(self, stop: threading.Event) -> None:
         loop = asyncio.get_running_loop()
 
-        loop.set_exception_handler(lambda _, context: self._note(context.get("exception")))
+        loop.set_exception_handler(lambda _, context: self.note(context.get("exception")))
         self.health.not_ready("reading the spool")
         self._spool = Spool(
             self._environment.spool,
             self._clock,
-            self._settings.batching(),
-            totals=self._metrics.of_plan,
+            self.settings.batching(),
+            totals=self.metrics.of_plan,
         )
         sealed = Sealed()
-        self._committer = Committer(
-            self._spool, sealed, loop.call_soon_threadsafe, self._metrics, self._clock
-        )
+        self.committer = Committer(self._spool, sealed, loop, self.metrics, self._clock)
         self._delivery = BatchDelivery(
             self._spool,
             sealed,
-            self._committer.settle,
+            self.committer.settle,
             self._environment.connect,
             self._environment.names,
-            self._metrics.of_plan,
+            self.metrics.of_plan,
             self._clock,
         )
         await self._recover(sealed)
         threads = [
-            self._thread("gateway-spool", self._committer.run),
+            self._thread("gateway-spool", self.committer.run),
             self._thread("gateway-delivery", self._delivery.run),
         ]
         self.health.watched(self._counted.silent_seconds)
@@ -199,7 +178,7 @@ class Gateway:
             sealed.put(each)
 
     async def _serve(self, stop: threading.Event) -> None:
-        settings = self._settings
+        settings = self.settings
         limits = ConnectionLimits(
             connections=settings.max_connections,
             requests=settings.max_requests,
@@ -208,10 +187,9 @@ class Gateway:
             request_seconds=settings.request_seconds,
             idle_seconds=settings.idle_seconds,
         )
-        connections = Connections(limits, self._metrics.answered)
-        app = GatewayApp(self, settings.body_bytes, self._origins, self._metrics, self._note)
+        connections = Connections(limits, self.metrics.answered)
         server = HttpServer(
-            app,
+            GatewayApp(self),
             self._socket,
             connections,
             graceful_seconds=max(round(settings.stop_seconds / 2), 1),
@@ -236,12 +214,12 @@ class Gateway:
         cut, refreshed = 0, self._clock.monotonic()
         while not stop.is_set() and not serving.done() and self._failure is None:
             await asyncio.sleep(_TURN_SECONDS)
-            turned = min(self._committer.turned, self._delivery.turned)
+            turned = min(self.committer.turned, self._delivery.turned)
             if self._clock.monotonic() - turned < STUCK_SECONDS:
                 self.health.turned()
             self._say_ready()
             batches = self._delivery.waiting
-            self._metrics.turned(len(connections), connections.cut - cut, batches)
+            self.metrics.turned(len(connections), connections.cut - cut, batches)
             cut = connections.cut
             if self._clock.monotonic() - refreshed >= FILES_SECONDS:
                 await self._refresh()
@@ -277,7 +255,7 @@ class Gateway:
                 self._log.error("reports of a plan are refused", plan=digest[:8], reason=why)
         self._refusals = refused
         soon = [u for one in self.offered.values() if (u := one.until) and u < now + WEEK]
-        self._metrics.ending(len(soon))
+        self.metrics.ending(len(soon))
         self.health.troubled({digest[:8]: why for digest, why in refused.items()})
 
     async def _refresh(self) -> None:
@@ -292,8 +270,8 @@ class Gateway:
             if digest in self.offered:
                 continue
             try:
-                self._metrics.of_plan(found.plan)
-                self._committer.add(found.plan).result()
+                self.metrics.of_plan(found.plan)
+                self.committer.add(found.plan).result()
             except CancelledError:
                 return  # the spool's thread has ended
             except CalmstreamError as error:
@@ -306,7 +284,7 @@ class Gateway:
         if keys is not None and keys.refresh():
             self._log.warning("app keys refused", reason=keys.refused)
         stale = keys is not None and bool(keys.refused)
-        self._metrics.files(len(self.offered), len(refused), keys_refused=stale)
+        self.metrics.files(len(self.offered), len(refused), keys_refused=stale)
 
     def _thread(self, name: str, work: Callable[[], None]) -> threading.Thread:
         def run() -> None:
@@ -322,15 +300,15 @@ class Gateway:
     def _drain(self, threads: Sequence[threading.Thread]) -> None:
         """Write what has arrived, give the broker a while, and leave the rest in the spool."""
         committing, sending = threads
-        half = self._settings.stop_seconds / 2
+        half = self.settings.stop_seconds / 2
         self._delivery.stop(half)
         sending.join(half + 5)
-        self._committer.stop()
+        self.committer.stop()
         committing.join(half + 5)
         if not committing.is_alive():
             self._spool.close()
         self._delivery.close()
 
-    def _note(self, error: BaseException | None) -> None:
+    def note(self, error: BaseException | None) -> None:
         """Log a defect: its kind and place, nothing of the request."""
         self._log.error("defect", **defect(error))

@@ -13,8 +13,8 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.producer.gateway.open_batches import (
     Moment,
+    OpenBatch,
     OpenBatches,
-    ReadyReports,
     waits_until,
 )
 from tests.support.producer import START, make_plan
@@ -32,7 +32,7 @@ class Left(NamedTuple):
     """A batch that has left: the time in milliseconds, and its reports."""
 
     wall: int
-    leaving: ReadyReports
+    leaving: OpenBatch
 
 
 def at(second: float) -> Moment:

@@ -12,8 +12,8 @@ from calmstream.estimators.randomness import SeededRandomness
 from calmstream.producer.gateway.encoding import Row
 from calmstream.producer.gateway.open_batches import (
     Moment,
+    OpenBatch,
     OpenBatches,
-    ReadyReports,
     waits_until,
 )
 from tests.support.producer import START, make_plan
@@ -38,12 +38,12 @@ def batches(
     return OpenBatches(plan, sizes, min_batch=min_batch, linger=linger, randomness=randomness)
 
 
-def fill(made: OpenBatches, reports: int, second: float, period: int = 0) -> list[ReadyReports]:
+def fill(made: OpenBatches, reports: int, second: float, period: int = 0) -> list[OpenBatch]:
     batches = [made.add(0, period, row(i), at(second)) for i in range(reports)]
     return [leaving for leaving in batches if leaving is not None]
 
 
-def sizes(leaving: list[ReadyReports]) -> list[tuple[int, bool]]:
+def sizes(leaving: list[OpenBatch]) -> list[tuple[int, bool]]:
     return [(len(one.rows), one.small) for one in leaving]
 
 
