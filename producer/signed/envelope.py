@@ -44,7 +44,9 @@ class Envelope:
 
     @property
     def signed_bytes(self) -> bytes:
-        return plan_message(self.certificate, self.plan)
+        # The statement is the content of the certificate, which the root key signed.
+        statement = hashlib.sha256(self.certificate.statement).digest()
+        return TAG + statement + hashlib.sha256(self.plan).digest()
 
     def to_bytes(self) -> bytes:
         return canonical(
@@ -67,12 +69,6 @@ def seal(key: bytes, certificate: Certificate, plan: bytes) -> Envelope:
     """Return the envelope of a plan's canonical bytes, signed with a private key in PEM."""
     unsigned = Envelope(plan, certificate, b"")
     return replace(unsigned, signature=sign(key, unsigned.signed_bytes))
-
-
-def plan_message(certificate: Certificate, plan: bytes) -> bytes:
-    # The statement is the content of the certificate, which the root key signed.
-    statement = hashlib.sha256(certificate.statement).digest()
-    return TAG + statement + hashlib.sha256(plan).digest()
 
 
 def is_envelope(raw: bytes) -> bool:

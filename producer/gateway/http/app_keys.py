@@ -84,11 +84,13 @@ def _keys(document: Any) -> dict[bytes, AppKey]:
     if not isinstance(entries, list) or not entries:
         raise ValueError("expected a list of at least one key under keys")
     found: dict[bytes, AppKey] = {}
+    numbers: set[int] = set()
     for place, entry in enumerate(entries):
         digest, key = _key(entry, f"key {place}")
-        if digest in found or any(key.number == other.number for other in found.values()):
+        if digest in found or key.number in numbers:
             raise ValueError(f"key {place}: its number or its digest stands there twice")
         found[digest] = key
+        numbers.add(key.number)
     return found
 
 

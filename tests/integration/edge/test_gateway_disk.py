@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from calmstream.broker.transport import Sink
-from calmstream.common.errors import FatalError, RecoverableError
-from tests.support.faulty_broker import FaultyBroker
-from tests.support.gateway.running import Running, line, present_plan, running, until
+from calmstream.common.errors import FatalError
+from tests.support.gateway.running import (
+    Running,
+    away,
+    line,
+    present_broker,
+    present_plan,
+    running,
+    until,
+)
 
 BITS = 40
 PLAN = present_plan()
 SEALED = "calmstream_gateway_batches_waiting"
-
-
-def away() -> Sink:
-    raise RecoverableError("the broker is away")
 
 
 def filled(folder: Path, reports: int, **settings: object) -> Path:
@@ -42,7 +44,7 @@ def test_no_changed_bit_is_passed_over_at_the_start(tmp_path: Path) -> None:
         path.write_bytes(
             whole[:place] + bytes([whole[place] ^ 1 << dice.randrange(8)]) + whole[place + 1 :]
         )
-        broker = FaultyBroker(clock=lambda: int(time.time() * 1000))
+        broker = present_broker()
         try:
             with running(tmp_path, PLAN, broker=broker) as gateway:
                 until("what is sent is what was taken", lambda: gateway.values() == [0, 1, 2])
@@ -56,7 +58,7 @@ def test_no_changed_bit_is_passed_over_at_the_start(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_changes_while_it_waits_is_lost_alone_and_said(tmp_path: Path) -> None:
-    broker, up = FaultyBroker(clock=lambda: int(time.time() * 1000)), False
+    broker, up = present_broker(), False
 
     def connect() -> Sink:
         return broker.sink() if up else away()

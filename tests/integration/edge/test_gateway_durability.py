@@ -10,35 +10,32 @@ from pathlib import Path
 
 import pytest
 
-from calmstream.broker.transport import Partition, Sink
-from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.broker.transport import Partition
+from calmstream.common.clock import SystemClock
+from calmstream.common.errors import FatalError
 from calmstream.producer.gateway.durable import files
 from calmstream.producer.gateway.http import gateway as gateway_module
-from tests.support.faulty_broker import FaultyBroker
-from tests.support.gateway.running import line, names_of, present_plan, running, until
+from tests.support.gateway.running import (
+    away,
+    line,
+    names_of,
+    present_broker,
+    present_plan,
+    running,
+    until,
+)
 
 
-class SteppedClock:
-    def __init__(self) -> None:
-        self.offset = 0
+class SteppedClock(SystemClock):
+    offset = 0
 
     def now_ms(self) -> int:
-        return int(time.time() * 1000) + self.offset
-
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        time.sleep(seconds)
-
-
-def away() -> Sink:
-    raise RecoverableError("no broker answers")
+        return super().now_ms() + self.offset
 
 
 def test_what_was_acknowledged_survives_a_restart_and_is_sent_once(tmp_path: Path) -> None:
     plan = present_plan()
-    broker = FaultyBroker(clock=lambda: int(time.time() * 1000))
+    broker = present_broker()
     with running(tmp_path, plan, broker=broker, connect=away) as gateway:
         assert gateway.report(*(line(plan, value) for value in range(5))).status == 202
         assert gateway.values() == []
@@ -143,7 +140,7 @@ def test_few_reports_wait_for_the_end_of_their_window(tmp_path: Path) -> None:
 
 def test_a_gateway_that_stops_answers_what_it_has_begun(tmp_path: Path) -> None:
     plan = present_plan()
-    broker = FaultyBroker(clock=lambda: int(time.time() * 1000))
+    broker = present_broker()
     with running(tmp_path, plan, broker=broker) as gateway:
         gateway.report(line(plan, 1))
         gateway.stop.set()

@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry
 
 from calmstream.broker.transport import Partition, Sink, Topics
 from calmstream.common.clock import Clock, SystemClock
+from calmstream.common.errors import RecoverableError
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.batch import decode_batch
 from calmstream.producer.gateway.http.gateway import Environment, Gateway
@@ -49,6 +50,14 @@ def line(plan: Plan, value: int, report_id: str = "", period: int | None = None)
     }
     chosen = report_id or Random(value).randbytes(16).hex()
     return json.dumps({"id": chosen, "report": report}).encode()
+
+
+def present_broker() -> FaultyBroker:
+    return FaultyBroker(clock=lambda: int(time.time() * 1000))
+
+
+def away() -> Sink:
+    raise RecoverableError("no broker answers")
 
 
 class Health:
@@ -169,7 +178,7 @@ def running(
 ) -> Iterator[Running]:
     """Run a gateway in a thread; the spool is ``directory/spool``."""
     plan = plan or present_plan()
-    broker = broker or FaultyBroker(clock=lambda: int(time.time() * 1000))
+    broker = broker or present_broker()
     broker.topics().create(names_of(plan).specs(86_400_000))
     plans = directory / "plans"
     plans.mkdir(exist_ok=True)

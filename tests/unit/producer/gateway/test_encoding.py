@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -22,7 +23,7 @@ from calmstream.producer.gateway.encoding import (
     row_of,
 )
 from tests.support.attacks.fuzzing import plan_of
-from tests.support.producer import START, make_plan
+from tests.support.producer import make_plan
 
 
 def test_a_batchs_length_depends_on_the_number_of_reports_only() -> None:
@@ -61,24 +62,11 @@ def test_equal_words_are_drawn_again() -> None:
 
 
 def wide_plan(mechanism: str) -> Plan:
-    domain = Domain.binary(12)
     group = Group({"name": mechanism, "cells": 4096}, (View(tuple(range(12))),), (1,))
-    return Plan(
-        name="wide",
-        purpose="tests",
-        owner="tests",
-        lineage="0" * 32,
-        domain=domain,
-        epsilon="1",
-        k=2,
-        method="fc",
-        parameters={},
+    return replace(
+        make_plan(),
+        domain=Domain.binary(12),
         groups=(group,),
-        start=START,
-        expires=START + 10,
-        window=10,
-        users=1,
-        marginals=((0, 1),),
         limits=PlanLimits(batch_reports=65_535, batches=1 << 14),
     )
 
