@@ -75,7 +75,7 @@ class PlanSpool:
         totals: GatewayTotals,
     ) -> None:
         self.plan = plan
-        self._totals = totals
+        self.totals = totals
         check_least(plan, batching.size, batching.min_batch)
         self._directory = directory
         self._files = files
@@ -159,7 +159,7 @@ class PlanSpool:
         del self.logs[period]
         for ready in self._ready:
             if ready.period == period:  # the disk refused them until now
-                self._totals.failed(len(ready.rows), Failure.EXPIRED)
+                self.totals.failed(len(ready.rows), Failure.EXPIRED)
         self._ready = deque(ready for ready in self._ready if ready.period != period)
 
     def body(self, batch: SealedBatch) -> EncodedBatch:
@@ -219,7 +219,7 @@ class PlanSpool:
         batches = self._encoded(ready)
         found = self.logs[ready.period].seal([number for number, _ in ready.rows], batches)
         if ready.small:
-            self._totals.small(len(ready.rows))
+            self.totals.small(len(ready.rows))
         return found
 
     def _encoded(self, ready: OpenBatch) -> list[EncodedBatch]:
@@ -229,7 +229,7 @@ class PlanSpool:
             return self._batches(ready, rows)
         except Exception as error:  # noqa: BLE001 - a defect: these reports pay, and no other plan
             kept = [row for row in rows if self._encodes(ready, row)]
-            self._totals.failed(len(rows) - len(kept), Failure.DEFECT)
+            self.totals.failed(len(rows) - len(kept), Failure.DEFECT)
             lost = {"plan": self.plan.digest[:8], "reports": len(rows) - len(kept)}
             _LOG.error("reports lost: they cannot be encoded", **lost, **defect(error))
             return self._batches(ready, kept)

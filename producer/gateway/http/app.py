@@ -130,7 +130,7 @@ class GatewayApp:
         key = EVERYBODY if keys is None else keys.find(headers.get(b"authorization", b""))
         if key is None:
             raise RefusedRequest(GatewayProblem.UNAUTHORIZED)
-        if self._gateway.refusal(offered.plan.digest):
+        if offered.plan.digest in self._gateway.counted.refused:
             raise RefusedRequest(GatewayProblem.NOT_COUNTED)
         if media_type != JSON and media_type not in JSON_LINES:
             raise RefusedRequest(

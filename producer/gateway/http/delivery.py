@@ -19,7 +19,7 @@ from calmstream.producer.gateway.durable.entries import SealedBatch
 from calmstream.producer.gateway.durable.plan_spool import over_at
 from calmstream.producer.gateway.durable.spool import Spool
 from calmstream.producer.gateway.encoding import EncodedBatch
-from calmstream.producer.gateway.metrics import Failure, GatewayTotals
+from calmstream.producer.gateway.metrics import Failure
 from calmstream.producer.gateway.sender import BatchSender, Budget
 
 POLL_SECONDS = 0.02
@@ -61,7 +61,6 @@ class BatchDelivery:
         settle: Callable[[str, SealedBatch | EncodedBatch, bool], object],
         connect: Callable[[], Sink],
         names: Callable[[Plan], TopicNames],
-        totals: Callable[[Plan], GatewayTotals],
         clock: Clock,
         budget: Budget | None = None,
     ) -> None:
@@ -70,7 +69,6 @@ class BatchDelivery:
         self._settle = settle
         self._connect = connect
         self._names = names
-        self._totals = totals
         self._clock = clock
         self._budget = replace(budget or Budget(), longest_pause=10.0)
         self._stop_at: float | None = None
@@ -133,7 +131,7 @@ class BatchDelivery:
             self._budget,
             expired=lambda batch: self._spool.mark.present() >= over_at(plan, batch.period),
             settled=lambda batch, lost: self._settled(plan, batch, lost),
-            totals=self._totals(plan),
+            totals=self._spool.plans[plan.digest].totals,
             clock=self._clock,
         )
         return _PlanQueue(plan, sender)

@@ -101,7 +101,7 @@ class Gateway:
         self._trouble = ""
         self._refusals: dict[str, str] = {}
         self._ended = threading.Event()
-        self._counted = CountedPlans(
+        self.counted = CountedPlans(
             environment.administer,
             environment.names,
             lambda: {digest: one.plan for digest, one in self.offered.items()},
@@ -118,9 +118,6 @@ class Gateway:
             asyncio.Runner(loop_factory=event_loop) as runner,
         ):
             runner.run(self._run(stop))
-
-    def refusal(self, digest: str) -> str:
-        return self._counted.refused.get(digest, "")
 
     def present(self) -> int:
         return self._spool.mark.present()
@@ -150,7 +147,6 @@ class Gateway:
             self.committer.settle,
             self._environment.connect,
             self._environment.names,
-            self.metrics.of_plan,
             self._clock,
         )
         await self._recover(sealed)
@@ -158,8 +154,8 @@ class Gateway:
             self._thread("gateway-spool", self.committer.run),
             self._thread("gateway-delivery", self._delivery.run),
         ]
-        self.health.watched(self._counted.silent_seconds)
-        self._thread("gateway-topics", lambda: self._counted.run(self._ended))
+        self.health.watched(self.counted.silent_seconds)
+        self._thread("gateway-topics", lambda: self.counted.run(self._ended))
         try:
             await self._serve(stop)
         finally:
@@ -230,8 +226,8 @@ class Gateway:
             self.health.not_ready("the disk of the spool takes no reports")
         elif not self.offered:
             self.health.not_ready("no plan is offered")
-        elif self.offered.keys() <= self._counted.refused.keys():
-            self.health.not_ready(next(iter(self._counted.refused.values())))
+        elif self.offered.keys() <= self.counted.refused.keys():
+            self.health.not_ready(next(iter(self.counted.refused.values())))
         else:
             self.health.ready()
         self._say_refusals()
@@ -249,7 +245,7 @@ class Gateway:
             for digest, one in self.offered.items()
             if one.until is not None and one.until < now
         }
-        refused = {**ended, **self._counted.refused}
+        refused = {**ended, **self.counted.refused}
         for digest, why in refused.items():
             if self._refusals.get(digest) != why:
                 self._log.error("reports of a plan are refused", plan=digest[:8], reason=why)

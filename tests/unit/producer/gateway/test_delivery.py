@@ -33,7 +33,7 @@ class Kept:
 
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
-        self.plans, self.mark = {PLAN.digest: self}, self
+        self.plans, self.mark, self.totals = {PLAN.digest: self}, self, GatewayTotals()
         self.settled: dict[bytes, bool] = {}
         self.readable = True
         self.damaged: set[bytes] = set()
@@ -61,7 +61,7 @@ class Made:
         in_flight: int = 10,
         failures: int = 0,
     ) -> None:
-        self.clock, self.totals = FakeClock(), GatewayTotals()
+        self.clock = FakeClock()
         self.kept, self.sinks = Kept(self.clock), list[Sent]()
         self.sealed = Sealed()
         self._script, self._failures = script, failures
@@ -71,7 +71,6 @@ class Made:
             self.kept.settle,
             self._connect,
             names_of,
-            lambda _: self.totals,
             self.clock,
             Budget(in_flight=in_flight, pause=1.0),
         )
@@ -120,7 +119,7 @@ def test_a_batch_is_sent_again_until_its_window_is_over(error: CalmstreamError) 
     for _ in range(20):
         made.turn(1.0)
     assert made.settled() == {1: False}
-    assert made.totals.failures == {Failure.EXPIRED: 5}
+    assert made.kept.totals.failures == {Failure.EXPIRED: 5}
 
 
 def test_a_batch_of_a_window_that_is_over_is_not_sent() -> None:
@@ -141,7 +140,7 @@ def test_a_damaged_batch_is_lost_alone_and_said() -> None:
     made.turn()
     made.turn()
     assert made.settled() == {1: True, 2: False, 3: True}
-    assert made.totals.failures == {Failure.DAMAGED: 5}
+    assert made.kept.totals.failures == {Failure.DAMAGED: 5}
     assert "changed a batch" in str(made.delivery.trouble)
 
 
