@@ -3,37 +3,50 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from calmstream.common.errors import Reason
+from calmstream.common.errors import Reason, Rejection
 from calmstream.common.http.answer import Headers, HttpReply
 from calmstream.common.http.sending import Send, send_answer
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.report import report_of
 from calmstream.producer.gateway.durable.entries import SpoolEntry
 from calmstream.producer.gateway.durable.plan_spool import Result, SpoolOutcome
+from calmstream.producer.gateway.encoding import row_of
 from calmstream.producer.gateway.http.app_keys import EVERYBODY, AppKey
 from calmstream.producer.gateway.http.plans import Offered
 from calmstream.producer.gateway.http.problems import GatewayProblem, RefusedRequest, problem
-from calmstream.producer.gateway.http.read_reports import (
-    JSON,
-    JSON_LINES,
-    Line,
-    read_reports,
-)
 
 if TYPE_CHECKING:
     from calmstream.producer.gateway.http.gateway import Gateway
 
 PLANS = "/v1/plans"
+MAX_REPORTS = 1000
+_MOST = f"at most {MAX_REPORTS:,} are taken"
+JSON = b"application/json"
+JSON_LINES = frozenset((b"application/x-ndjson", b"application/jsonl", b"application/json-lines"))
+_REPORT_ID = re.compile(r"[0-9a-f]{32}")
+_FIELDS = {"id", "report"}
 _TAKEN = frozenset((SpoolOutcome.ACCEPTED, SpoolOutcome.DUPLICATE))
 _JSON_HEADERS: Headers = ((b"content-type", JSON), (b"cache-control", b"no-store"))
 _IMMUTABLE = b"public, max-age=86400, immutable"
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What to spool of a report, or why it is refused; ``detail`` has nothing of its values."""
+
+    report_id: str | None
+    entry: SpoolEntry | Result
+    detail: str = ""
 
 
 class GatewayApp:
@@ -191,3 +204,33 @@ def _verdict(lines: Sequence[Line], results: Sequence[Result], seconds_left: int
     if kinds == {Reason.UNDECODABLE} and all(line.report_id is None for line in lines):
         return problem(GatewayProblem.NOT_JSON, results=stated)
     return problem(GatewayProblem.REFUSED, results=stated)
+
+
+def read_reports(plan: Plan, key: int, body: bytes, media_type: bytes) -> list[Line]:
+    """Read a body; what is wrong with one report concerns no other one."""
+    # The newlines are counted first, so that a body of newlines only makes no list of them.
+    if media_type != JSON and body.count(b"\n") > 2 * MAX_REPORTS:
+        raise RefusedRequest(GatewayProblem.TOO_MANY_REPORTS, _MOST)
+    texts = [body] if media_type == JSON else body.split(b"\n")
+    texts = [text for text in texts if text and not text.isspace()]
+    if len(texts) > MAX_REPORTS:
+        raise RefusedRequest(GatewayProblem.TOO_MANY_REPORTS, _MOST)
+    return [_line(plan, key, text) for text in texts]
+
+
+def _line(plan: Plan, key: int, text: bytes) -> Line:
+    try:
+        document = orjson.loads(text)
+    except (orjson.JSONDecodeError, RecursionError):
+        return Line(None, Reason.UNDECODABLE, "not JSON")
+    if not isinstance(document, dict) or set(document) != _FIELDS:
+        return Line(None, Reason.MALFORMED, "expected an object with the fields id and report")
+    report_id = document["id"]
+    if not isinstance(report_id, str) or _REPORT_ID.fullmatch(report_id) is None:
+        return Line(None, SpoolOutcome.BAD_REPORT_ID, "id: expected 32 lower-case hex digits")
+    try:
+        group, batch = report_of(plan, document["report"])
+    except Rejection as rejection:
+        return Line(report_id, rejection.reason, f"report: {rejection.detail}")
+    row = row_of(plan, group, batch)
+    return Line(report_id, SpoolEntry(bytes.fromhex(report_id), key, group, batch.period, row))

@@ -25,10 +25,9 @@ from calmstream.producer.gateway.http.app import GatewayApp
 from calmstream.producer.gateway.http.app_keys import AppKeys
 from calmstream.producer.gateway.http.committer import Committer
 from calmstream.producer.gateway.http.cors import Origins
-from calmstream.producer.gateway.http.counted_plans import CountedPlans
 from calmstream.producer.gateway.http.delivery import BatchDelivery, Sealed
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
-from calmstream.producer.gateway.http.plans import Offered, plan_folder
+from calmstream.producer.gateway.http.plans import CountedPlans, Offered, plan_folder
 from calmstream.producer.gateway.http.settings import GatewaySettings
 
 FILES_SECONDS = 2.0

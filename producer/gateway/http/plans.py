@@ -1,16 +1,25 @@
-"""The plans that a gateway offers: the files of a directory, read again when they change."""
+"""Which plans a gateway offers, the files of a directory, and which of them are counted."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+import threading
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from calmstream.broker.names import TopicNames
+from calmstream.broker.topic_facts import faults
+from calmstream.broker.topic_watch import described
+from calmstream.broker.transport import TopicInfo, Topics
+from calmstream.common.clock import Clock
 from calmstream.common.watched_folder import WatchedFolder
 from calmstream.estimators.plan import Plan
 from calmstream.producer.device.read_plan import read_any_plan
 from calmstream.producer.signed.envelope import MAX_ENVELOPE_BYTES
+
+CHECK_SECONDS = 10.0
+_FIRST_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,3 +60,63 @@ def plan_folder(
         return Offered(plan, document, etag, over, statement is None, until)
 
     return WatchedFolder(directory, read, max_bytes=MAX_ENVELOPE_BYTES, unique_names=False)
+
+
+class CountedPlans:
+    """Compares the topics of all plans; nobody would count a report of a ``refused`` one."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Topics],
+        names: Callable[[Plan], TopicNames],
+        plans: Callable[[], Mapping[str, Plan]],
+        clock: Clock,
+    ) -> None:
+        self.refused: Mapping[str, str] = {}
+        self._connect = connect
+        self._names = names
+        self._plans = plans
+        self._clock = clock
+        self._topics: Topics | None = None
+        self._ids: dict[str, str] = {}
+        self._answered = clock.monotonic()
+        self._failing = False
+
+    def run(self, stop: threading.Event) -> None:
+        try:
+            seen: set[str] = set()
+            while not stop.wait(_FIRST_SECONDS):
+                plans = dict(self._plans())
+                due = self._clock.monotonic() - self._answered >= CHECK_SECONDS
+                if due or plans.keys() - seen:
+                    self._check(plans)
+                    seen = set() if self._failing else set(plans)
+        finally:
+            if self._topics is not None:
+                self._topics.close()
+
+    def silent_seconds(self) -> float:
+        """Return the age of the last answer from a broker while checks fail; 0 otherwise."""
+        return self._clock.monotonic() - self._answered if self._failing else 0.0
+
+    def _check(self, plans: Mapping[str, Plan]) -> None:
+        names = {digest: self._names(plan) for digest, plan in plans.items()}
+        wanted = [topic for each in names.values() for topic in each.all_reports]
+        try:
+            if self._topics is None:
+                self._topics = self._connect()
+            found = described(self._topics, wanted)
+        except Exception:  # noqa: BLE001 - the age of the last answer shows it
+            self._topics, self._failing = None, True
+            return
+        self._answered, self._failing = self._clock.monotonic(), False
+        judged = {d: self._judge(plan, names[d], found) for d, plan in plans.items()}
+        self.refused = {digest: why for digest, why in judged.items() if why}
+
+    def _judge(self, plan: Plan, names: TopicNames, found: Mapping[str, TopicInfo]) -> str:
+        for topic in names.all_reports:
+            now = found[topic].id if topic in found else ""
+            if now and self._ids.setdefault(topic, now) != now:
+                return f"topic {topic} was deleted and created again; start the gateway again"
+        wrong = faults(plan, names, found, names.all_reports)
+        return next((fault.text for fault in wrong), "")

@@ -18,12 +18,11 @@ from calmstream.common.watched_folder import WatchedFolder
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable.entries import RowCodec, SpoolEntry
+from calmstream.producer.gateway.http.app import read_reports
 from calmstream.producer.gateway.http.app_keys import read_app_keys
-from calmstream.producer.gateway.http.counted_plans import CountedPlans
 from calmstream.producer.gateway.http.metrics import RESULTS
-from calmstream.producer.gateway.http.plans import Offered, plan_folder
+from calmstream.producer.gateway.http.plans import CountedPlans, Offered, plan_folder
 from calmstream.producer.gateway.http.problems import GatewayProblem, problem
-from calmstream.producer.gateway.http.read_reports import read_reports
 from calmstream.producer.gateway.http.settings import GatewaySettings
 from tests.support.clock import ManualClock
 from tests.support.gateway.running import line
