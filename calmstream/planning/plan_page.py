@@ -164,9 +164,9 @@ def smallest_changes(plan: Plan) -> dict[int, list[float]]:
     for size in (1, 2):
         tables = [m for m in plan.marginals if len(m) == size and plan.domain.size(m) <= MAX_CELLS]
         for target in tables[:: max(1, -(-len(tables) // _TABLES))]:
-            found = smallest_shift((views, views), plan.domain, target, level)
+            found = smallest_shift(views, plan.domain, target, level)
             if found is not None:
-                by_size.setdefault(size, []).append(found.cell)
+                by_size.setdefault(size, []).append(found)
     return by_size
 
 

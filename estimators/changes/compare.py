@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calmstream.common.errors import InvalidInput
+from calmstream.estimators.analysis.distribution import tail
 from calmstream.estimators.changes.basis import Floats, contrasts, interactions, own_positions
 from calmstream.estimators.changes.dependence import dependence
-from calmstream.estimators.changes.fit import Fit, fit
-from calmstream.estimators.changes.homogeneity import homogeneity
+from calmstream.estimators.changes.fit import Fit, fit, homogeneity
 from calmstream.estimators.changes.readings import MIN_EXPECTED, MIN_UNEVEN, UNEVEN, Readings
 from calmstream.estimators.changes.source import Source
 from calmstream.estimators.domain import Attributes
@@ -121,23 +121,20 @@ def benjamini_hochberg(values: Sequence[float | None]) -> list[float | None]:
 
 def _test(readings: Readings, target: Attributes) -> ComparedTable:
     shape = readings.sides[0].domain.shape(target)
-    cells = int(np.prod(shape))
-    if cells > MAX_CELLS:
-        reason = f"more than {MAX_CELLS:,} cells"
-        return ComparedTable(target, reason=reason)
+    if np.prod(shape) > MAX_CELLS:
+        return ComparedTable(target, reason=f"more than {MAX_CELLS:,} cells")
     fits, left_out = _fits(readings, target, together=True)
-    test = homogeneity(*fits)
+    statistic, freedom = homogeneity(*fits)
     known = fits[0].known & fits[1].known
     uncovered = tuple(
         tuple(target[a] for a in axes)
         for axes in interactions(len(target))
         if not known[own_positions(shape, axes)].all()
     )
-    if not test.freedom:
+    if not freedom:
         return ComparedTable(target, uncovered=uncovered, left_out=left_out, reason=_why(left_out))
-    return ComparedTable(
-        target, test.statistic, test.freedom, test.p, uncovered=uncovered, left_out=left_out
-    )
+    p = tail(statistic, freedom)
+    return ComparedTable(target, statistic, freedom, p, uncovered=uncovered, left_out=left_out)
 
 
 def _why(left_out: tuple[Attributes, ...]) -> str:

@@ -14,8 +14,7 @@ import numpy as np
 
 from calmstream.estimators.analysis.distribution import tail
 from calmstream.estimators.changes.basis import Floats, Indices, interactions, own_positions
-from calmstream.estimators.changes.fit import Fit, Flags
-from calmstream.estimators.changes.homogeneity import root_of_inverse
+from calmstream.estimators.changes.fit import Fit, Flags, root_of_inverse
 
 Shape = tuple[int, ...]
 

@@ -1,4 +1,4 @@
-"""Generalised least squares: the coefficients of a table from all views of one source."""
+"""Generalised least squares: the coefficients of a table from all views of one source, compared."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.estimators.changes.basis import Floats
-from calmstream.estimators.changes.evidence import SINGULAR, Evidence
+from calmstream.estimators.changes.evidence import SINGULAR, Evidence, inverse
 
 Flags = NDArray[np.bool_]
 
@@ -43,3 +43,31 @@ def fit(pieces: Sequence[Evidence], coefficients: int) -> Fit:
     # A coefficient is known if its own direction is determined.
     known = np.square(determined).sum(axis=1) > 1.0 - np.sqrt(SINGULAR)
     return Fit(spread @ score, spread, known, determined)
+
+
+def homogeneity(first: Fit, second: Fit) -> tuple[float, int]:
+    """Return the statistic of the test that two fits are of one table, and its degrees of freedom.
+
+    It is ``Delta^T (V_1 + V_2)^+ Delta`` over the coefficients that both determine.
+    """
+    shared = common(first.determined, second.determined)
+    spread = shared.T @ (first.covariance + second.covariance) @ shared
+    root = root_of_inverse(spread) @ shared.T
+    return float(np.square(root @ (first.theta - second.theta)).sum()), len(root)
+
+
+def common(one: Floats, other: Floats) -> Floats:
+    """Return an orthonormal basis of the intersection of two spaces: shape (size, dimensions)."""
+    left, cosines, _ = np.linalg.svd(one.T @ other, full_matrices=False)
+    shared: Floats = one @ left[:, cosines > 1.0 - np.sqrt(SINGULAR)]
+    return shared
+
+
+def root_of_inverse(spread: Floats) -> Floats:
+    """Return R with ``R^T R`` the pseudo-inverse of a covariance: shape (rank, size)."""
+    if not len(spread):
+        return np.zeros((0, 0))
+    values, vectors = np.linalg.eigh(inverse(spread))
+    kept = values > 1e-12 * max(float(values[-1]), 0.0)
+    root: Floats = (vectors[:, kept] * np.sqrt(values[kept])).T
+    return root

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import exp, lgamma, log, sqrt
 
 import numpy as np
@@ -11,8 +10,7 @@ import numpy as np
 from calmstream.estimators.analysis.distribution import critical_value, tail
 from calmstream.estimators.changes.basis import Floats, contrasts
 from calmstream.estimators.changes.evidence import covariance, evidence, inverse, part_of
-from calmstream.estimators.changes.fit import Fit, fit
-from calmstream.estimators.changes.homogeneity import common
+from calmstream.estimators.changes.fit import Fit, common, fit
 from calmstream.estimators.changes.source import Observed
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.covariance import sum_out
@@ -20,14 +18,6 @@ from calmstream.estimators.plan.pilots import CollectionPlan
 
 POWER = 0.8
 _TERMS = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class Shift:
-    """The smallest change that a test finds."""
-
-    cell: float
-    freedom: int
 
 
 def noncentral_tail(x: float, freedom: int, noncentrality: float) -> float:
@@ -102,23 +92,19 @@ def noncentrality(first: Fit, second: Fit, delta: Floats) -> tuple[float, int]:
 
 
 def smallest_shift(
-    views: tuple[Sequence[Observed], Sequence[Observed]],
-    domain: Domain,
-    target: Attributes,
-    alpha: float,
-) -> Shift | None:
+    views: Sequence[Observed], domain: Domain, target: Attributes, alpha: float
+) -> float | None:
     """Return the smallest shift of one cell that is found with probability `POWER`.
 
-    The other cells of a uniform table give way in proportion. None if no view of one side speaks
-    about the table.
+    Both sides have these views. The other cells of a uniform table give way in proportion. None if
+    no view speaks about the table.
     """
     design = contrasts(domain.shape(target))
     cells = len(design)
-    even = np.full(cells, 1.0 / cells)
-    fits = [expected_fit(side, domain, target, even) for side in views]
+    side = expected_fit(views, domain, target, np.full(cells, 1.0 / cells))
     direction = np.full(cells, -1.0 / (cells - 1))
     direction[0] = 1.0
-    strength, freedom = noncentrality(fits[0], fits[1], design.T @ direction)
+    strength, freedom = noncentrality(side, side, design.T @ direction)
     if strength <= 0.0:
         return None
-    return Shift(sqrt(noncentrality_for(POWER, freedom, alpha) / strength), freedom)
+    return sqrt(noncentrality_for(POWER, freedom, alpha) / strength)

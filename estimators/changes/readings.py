@@ -15,7 +15,7 @@ from calmstream.estimators.changes.evidence import (
     inverse,
     part_of,
 )
-from calmstream.estimators.changes.source import Source, pooled
+from calmstream.estimators.changes.source import Observed, Source, pooled
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.mechanisms.base import Counts
 from calmstream.estimators.numerics.simplex import project
@@ -39,13 +39,6 @@ Key = tuple[int, int, tuple[int, ...], bool]
 """Side, number of the view, axes, and whether the covariance is that of both sides together."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Inverse:
-    precision: Floats
-    n: int
-    repeats: float
-
-
 @dataclass(slots=True, eq=False)
 class Readings:
     """The views of two sources. Not safe for use from several threads."""
@@ -53,7 +46,9 @@ class Readings:
     sides: tuple[Source, Source]
     _pooled: tuple[Counts, ...] | None = field(init=False)
     _known: dict[Key, tuple[Floats, Floats]] = field(init=False, default_factory=dict)
-    _shared: dict[tuple[int, tuple[int, ...]], _Inverse] = field(init=False, default_factory=dict)
+    _shared: dict[tuple[int, tuple[int, ...]], tuple[Floats, Observed]] = field(
+        init=False, default_factory=dict
+    )
     _rare: dict[tuple[int, int, tuple[int, ...]], float] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -109,15 +104,15 @@ class Readings:
         At common frequencies it is in proportion to the reports: one inverse serves both sides.
         """
         own = self.sides[side].views[number]
-        shared = self._shared.get((number, part.axes)) if together else None
-        if shared is not None and own.repeats == shared.repeats == 1.0:
-            return shared.precision * (own.n / shared.n)
+        known = self._shared.get((number, part.axes)) if together else None
+        if known is not None and own.repeats == known[1].repeats == 1.0:
+            return known[0] * (own.n / known[1].n)
         expected = self._expected(side, number, part, together=together)
         if self._reports(side, number, together=together) < MIN_PER_CELL * part.cells:
             expected = project(expected[None])[0]
         precision = inverse(covariance(own, part, expected))
         if together and self._pooled is not None:
-            self._shared[number, part.axes] = _Inverse(precision, own.n, own.repeats)
+            self._shared[number, part.axes] = precision, own
         return precision
 
     def _expected(self, side: int, number: int, part: Part, *, together: bool) -> Floats:

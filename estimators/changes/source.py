@@ -24,9 +24,6 @@ class Observed:
     counts: Counts  # (width,)
     repeats: float = 1.0  # mean reports of a report's device; above 1 sampling has more variance
 
-    def same_question(self, other: Observed) -> bool:
-        return self.view == other.view and self.mechanism == other.mechanism
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
@@ -61,6 +58,6 @@ def pooled(first: Source, second: Source) -> tuple[Counts, ...] | None:
     if len(first.views) != len(second.views):
         return None
     pairs = list(zip(first.views, second.views, strict=True))
-    if not all(a.same_question(b) for a, b in pairs):
+    if any((a.view, a.mechanism) != (b.view, b.mechanism) for a, b in pairs):
         return None
     return tuple(a.counts + b.counts for a, b in pairs)

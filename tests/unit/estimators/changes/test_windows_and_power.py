@@ -73,10 +73,10 @@ def test_simulated_power_is_the_predicted_one(name: str) -> None:
     mechanism = build({"name": name, "cells": 6, **more}, "1")
     n, alpha, target = 20_000, 0.01, (0, 1)
     views = (Observed(View(target), mechanism, n, np.zeros(0, np.int64)),)
-    shift = smallest_shift((views, views), domain, target, alpha)
+    shift = smallest_shift(views, domain, target, alpha)
     assert shift is not None
     even = np.full(6, 1 / 6)
-    moved = even + shift.cell * np.array([1, -0.2, -0.2, -0.2, -0.2, -0.2])
+    moved = even + shift * np.array([1, -0.2, -0.2, -0.2, -0.2, -0.2])
     generator = np.random.default_rng(1)
     found = 0
     draws = 200
