@@ -24,8 +24,7 @@ from calmstream.estimators.methods.packing import (
     statistic,
 )
 from calmstream.estimators.numerics.subsets import elementary
-from calmstream.estimators.papers.cormode.coefficient_model import CoefficientMethod
-from calmstream.estimators.papers.cormode.coefficients import harmonics
+from calmstream.estimators.papers.cormode.coefficients import CoefficientMethod, harmonics
 from calmstream.estimators.papers.cormode.hadamard import design_restricted
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.view import View

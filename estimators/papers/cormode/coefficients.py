@@ -14,20 +14,31 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import combinations
 from math import prod
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.estimators.domain import Attributes, Domain
+from calmstream.estimators.marginal import MAX_COVARIANCE_CELLS
 from calmstream.estimators.mechanisms.base import Covariance
 from calmstream.estimators.numerics.hadamard import power_of_two, transform
+from calmstream.estimators.papers.cormode.linear import (
+    Estimate,
+    Floats,
+    LinearModel,
+    ViewCounts,
+    likely,
+    precisions,
+    require_at_most,
+    views_of,
+)
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
-
-Floats = NDArray[np.float64]
 
 Key = tuple[Attributes, tuple[int, ...]]
 """A coefficient: the attributes it touches and its non-zero factors."""
@@ -35,16 +46,11 @@ Key = tuple[Attributes, tuple[int, ...]]
 Way = tuple[int, int]
 """A way to a coefficient: the number of a view, and the harmonic of its distribution."""
 
+Share = tuple[Key, int, float]
+"""A coefficient, a harmonic of a view, and its weight among all ways to the coefficient."""
+
 KEPT_CELLS = 256
 """Maximum number of cells of a table whose angles are cached for tables of the same shape."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ViewEvidence:
-    """The unbiased frequencies (m,) of a view's inputs, zeros without reports."""
-
-    table: Floats
-    covariance: Covariance
 
 
 def harmonics(view: View, domain: Domain) -> list[tuple[int, Key]]:
@@ -87,32 +93,25 @@ def _wave(turns: Floats, harmonic: int, inputs: int) -> Floats:
     return np.cos(2.0 * np.pi * (wave - turns[:, None]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Share:
-    """A harmonic's weight among all ways to its coefficient."""
+class CoefficientModel(LinearModel):
+    """A model that answers by the inverse transform of the estimated coefficients.
 
-    key: Key
-    harmonic: int
-    share: float
-
-
-class Recovery:
-    """Tables and variances from the views' evidence, which ``read`` returns by a view's number.
-
-    A view serves only its owner and the owner's subsets, or all marginals where ``owners`` is None.
+    ``read`` returns a view's unbiased frequencies (m,) with their covariance, by its number. A view
+    serves only its owner and the owner's subsets, or all marginals where ``owners`` is None.
     ``precision`` (views,) is the inverse variance of a coefficient from one report.
     """
 
     def __init__(
         self,
-        domain: Domain,
+        plan: Plan,
         views: Sequence[View],
         owners: Sequence[Attributes] | None,
         reports: NDArray[np.int64],
         precision: Floats,
-        read: Callable[[int], ViewEvidence],
+        read: Callable[[int], tuple[Floats, Covariance]],
     ) -> None:
-        self._domain, self._views = domain, views
+        super().__init__(plan.domain)
+        self._k, self._method, self._views = plan.k, plan.method, views
         self._owners = None if owners is None else [frozenset(o) for o in owners]
         # Tables of parities are recovered over bit patterns.
         self._binary = bool(views) and views[0].kind == "parity"
@@ -120,12 +119,8 @@ class Recovery:
         self._evidence = cache(read)
         self._ways: dict[Attributes, dict[Key, list[Way]]] = defaultdict(dict)
         for number, view in enumerate(views):
-            for harmonic, key in harmonics(view, domain):
+            for harmonic, key in harmonics(view, plan.domain):
                 self._ways[key[0]].setdefault(key, []).append((number, harmonic))
-
-    @property
-    def reports(self) -> int:
-        return int(self._reports.sum())
 
     def _scale(self, attributes: Attributes) -> float:
         """Return 1 divided by the number of cells or, for parities, of bit patterns."""
@@ -148,9 +143,9 @@ class Recovery:
                     owners = self._owners
                     yield key, [w for w in ways if owners is None or wanted <= owners[w[0]]]
 
-    def _shares(self, attributes: Attributes) -> tuple[dict[int, list[_Share]], list[Key]]:
+    def _shares(self, attributes: Attributes) -> tuple[dict[int, list[Share]], list[Key]]:
         """Return each view's weighted harmonics for a table, and coefficients without reports."""
-        shares: dict[int, list[_Share]] = defaultdict(list)
+        shares: dict[int, list[Share]] = defaultdict(list)
         unknown = []
         for key, ways in self._allowed(attributes):
             total = sum(float(self._weight[view]) for view, _ in ways)
@@ -160,43 +155,45 @@ class Recovery:
             for view, harmonic in ways:
                 if self._weight[view] > 0.0:
                     share = float(self._weight[view]) / total
-                    shares[view].append(_Share(key, harmonic, share))
+                    shares[view].append((key, harmonic, share))
         return shares, unknown
 
-    def _operator(self, view: int, parts: Sequence[_Share], attributes: Attributes) -> Floats:
+    def _operator(self, view: int, parts: Sequence[Share], attributes: Attributes) -> Floats:
         """Return the matrix from a view's table to the cells, without scale: shape (cells, m)."""
         inputs = self._views[view].cells(self._domain)
         operator = np.zeros((self._domain.size(attributes), inputs))
-        for part in parts:
-            turns = self._phase(part.key, attributes)
-            operator += part.share * _wave(turns, part.harmonic, inputs)
+        for key, harmonic, share in parts:
+            operator += share * _wave(self._phase(key, attributes), harmonic, inputs)
         return operator
 
-    def table(self, attributes: Attributes) -> tuple[Floats, Floats, int]:
-        """Return the unbiased table, the variance of its cells and the reports used.
+    def estimate(self, attributes: Attributes) -> Estimate:
+        """Return the raw table, which need not sum to 1 where bit patterns are no code.
 
         A coefficient without reports counts as 0 with variance 1, its largest possible squared
         error.
         """
-        shares, unknown = self._shares(attributes)
-        if self._binary:
-            return self._parity_table(attributes, shares, len(unknown))
-        scale = self._scale(attributes)
+        require_at_most(self._k, attributes, self._domain, self._method)
         cells = self._domain.size(attributes)
+        if not self._reports.any():
+            return Estimate(np.full(cells, 1.0 / cells), np.zeros(cells), 0)
+        shares, unknown = self._shares(attributes)
+        reports = int(sum(self._reports[view] for view in shares))
+        if self._binary:
+            return Estimate(*self._parity_table(attributes, shares, len(unknown)), reports)
+        scale = self._scale(attributes)
         total, spread = np.ones(cells), np.full(cells, float(len(unknown)))
         for view, parts in shares.items():
-            own = self._evidence(view)
+            table, own = self._evidence(view)
             operator = self._operator(view, parts, attributes)
-            total += operator @ own.table
-            spread += np.square(operator) @ own.covariance.diagonal
-            spread -= np.square(operator @ own.covariance.factors).sum(axis=1)
-        reports = int(sum(self._reports[view] for view in shares))
-        return scale * total, scale**2 * np.maximum(spread, 0.0), reports
+            total += operator @ table
+            spread += np.square(operator) @ own.diagonal
+            spread -= np.square(operator @ own.factors).sum(axis=1)
+        return Estimate(scale * total, scale**2 * np.maximum(spread, 0.0), reports)
 
     def _parity_table(
-        self, attributes: Attributes, shares: Mapping[int, Sequence[_Share]], unknown: int
-    ) -> tuple[Floats, Floats, int]:
-        """Compute `table` by one transform of all coefficients, with one variance for all cells."""
+        self, attributes: Attributes, shares: Mapping[int, Sequence[Share]], unknown: int
+    ) -> tuple[Floats, Floats]:
+        """Return table and variances by one transform; all cells have the same variance."""
         shape = self._domain.shape(attributes)
         widths = tuple(power_of_two(r) for r in shape)
         step = {i: prod(widths[a + 1 :]) for a, i in enumerate(attributes)}
@@ -204,27 +201,27 @@ class Recovery:
         spectrum[0] = 1.0
         spread = float(unknown)
         for view, parts in shares.items():
-            own = self._evidence(view)
-            difference = float(own.table[0] - own.table[1])
-            known = own.covariance.factors[0] - own.covariance.factors[1]
-            variance = float(own.covariance.diagonal.sum() - known @ known)
-            for part in parts:
-                place = sum(step[i] * mask for i, mask in zip(*part.key, strict=True))
-                spectrum[place] += part.share * difference
-                spread += part.share**2 * variance
+            table, own = self._evidence(view)
+            difference = float(table[0] - table[1])
+            known = own.factors[0] - own.factors[1]
+            variance = float(own.diagonal.sum() - known @ known)
+            for key, _, share in parts:
+                place = sum(step[i] * mask for i, mask in zip(*key, strict=True))
+                spectrum[place] += share * difference
+                spread += share**2 * variance
         patterns = transform(spectrum).reshape(widths)
-        table = patterns[tuple(slice(r) for r in shape)].reshape(-1)
+        found = patterns[tuple(slice(r) for r in shape)].reshape(-1)
         scale = self._scale(attributes)
-        reports = int(sum(self._reports[view] for view in shares))
-        return scale * table, np.full(table.size, scale**2 * max(spread, 0.0)), reports
+        return scale * found, np.full(found.size, scale**2 * max(spread, 0.0))
 
     def covariance(self, attributes: Attributes) -> Floats:
-        """Return the covariance of the cells: shape (cells, cells)."""
+        self._check(attributes, MAX_COVARIANCE_CELLS)
+        require_at_most(self._k, attributes, self._domain, self._method)
         shares, unknown = self._shares(attributes)
         cells = self._domain.size(attributes)
         total = np.zeros((cells, cells))
         for view, parts in shares.items():
-            own = self._evidence(view).covariance
+            own = self._evidence(view)[1]
             operator = self._operator(view, parts, attributes)
             known = operator @ own.factors
             total += (operator * own.diagonal) @ operator.T - known @ known.T
@@ -232,3 +229,35 @@ class Recovery:
             turns = self._phase(key, attributes)
             total += np.cos(2.0 * np.pi * (turns[:, None] - turns))
         return self._scale(attributes) ** 2 * total
+
+
+class CoefficientMethod:
+    """A method of coefficients: `fit`."""
+
+    name: ClassVar[str]
+    baseline: ClassVar[bool] = False
+
+    def owners(
+        self,
+        domain: Domain,  # noqa: ARG002
+        k: int,  # noqa: ARG002
+        views: Sequence[View],  # noqa: ARG002
+    ) -> Sequence[Attributes] | None:
+        """Return for each view the only marginal that it serves, with its subsets; None for all."""
+        return None
+
+    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> CoefficientModel:
+        found = views_of(plan, tallies)
+        views = [one.view for one in found]
+        owners = self.owners(plan.domain, plan.k, views)
+        reports = np.array([one.reports for one in found])
+        precision = precisions([one.mechanism for one in found])
+        return CoefficientModel(
+            plan, views, owners, reports, precision, lambda view: _evidence(found[view])
+        )
+
+
+def _evidence(one: ViewCounts) -> tuple[Floats, Covariance]:
+    """Return the estimated table of a view with reports, and its covariance."""
+    table = one.mechanism.estimate(one.counts, one.reports)
+    return table, one.mechanism.covariance(one.reports, likely(table))

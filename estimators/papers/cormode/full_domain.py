@@ -21,7 +21,6 @@ from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.methods.packing import only_parameters, statistic
 from calmstream.estimators.papers.cormode.linear import Estimate, Floats, LinearModel, dense, likely
-from calmstream.estimators.papers.cormode.oracles import unary
 from calmstream.estimators.papers.cormode.sketch import HadamardSketch
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.numbers import as_number
@@ -32,6 +31,19 @@ from calmstream.estimators.view import View
 MAX_CELLS = 1 << 20
 MAX_REPORT_CELLS = 1 << 16
 """The same for oracles whose report has a bit per cell, or is compared with every cell."""
+
+
+UNARY = ("sue", "oue")
+"""Randomised response of every bit with epsilon / 2, and the probabilities of Wang et al., with
+which the paper ran its experiments."""
+
+
+def unary(parameters: Mapping[str, Any], epsilon: str, cells: int) -> Mechanism:
+    """Return an oracle with a bit per cell; the parameter ``oracle`` is one of `UNARY`."""
+    name = parameters.get("oracle", UNARY[0])
+    if name not in UNARY:
+        raise PlanError(f"parameter oracle must be one of {', '.join(UNARY)}, got {name!r:.40}")
+    return standard(name, epsilon, cells)
 
 
 class FullDomain:

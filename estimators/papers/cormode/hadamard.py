@@ -24,7 +24,7 @@ from calmstream.estimators.methods.packing import (
     statistic,
 )
 from calmstream.estimators.numerics.subsets import elementary
-from calmstream.estimators.papers.cormode.coefficient_model import CoefficientMethod
+from calmstream.estimators.papers.cormode.coefficients import CoefficientMethod
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.view import View
 

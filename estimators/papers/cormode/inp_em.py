@@ -14,7 +14,7 @@ from calmstream.estimators.marginal import CLIPPED_STDERRS, Marginal, flagged, u
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.methods.packing import statistic
-from calmstream.estimators.numerics.block_inverse import channels, noise
+from calmstream.estimators.numerics.block_inverse import noise
 from calmstream.estimators.numerics.likelihood import (
     LikelihoodFit,
     barrier,
@@ -23,7 +23,7 @@ from calmstream.estimators.numerics.likelihood import (
 )
 from calmstream.estimators.papers.castell.family import BlockMethod, only_mechanism
 from calmstream.estimators.papers.castell.model import RecordTables
-from calmstream.estimators.papers.castell.product_grr import ProductGRR
+from calmstream.estimators.papers.castell.product_grr import ProductGRR, channels
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally

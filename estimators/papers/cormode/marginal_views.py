@@ -32,6 +32,7 @@ from calmstream.estimators.methods.packing import (
 from calmstream.estimators.numerics import consistency
 from calmstream.estimators.numerics.consistency import Indices
 from calmstream.estimators.numerics.subsets import elementary
+from calmstream.estimators.papers.cormode.full_domain import unary
 from calmstream.estimators.papers.cormode.linear import (
     Estimate,
     Floats,
@@ -44,7 +45,6 @@ from calmstream.estimators.papers.cormode.linear import (
     require_at_most,
     views_of,
 )
-from calmstream.estimators.papers.cormode.oracles import unary
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally

@@ -14,7 +14,9 @@ from calmstream.estimators.analysis.association import chow_liu, mutual_informat
 from calmstream.estimators.analysis.chi_square import even_independence, independence
 from calmstream.estimators.analysis.distribution import critical_value, tail
 from calmstream.estimators.analysis.report import analyse
+from calmstream.estimators.mechanisms.base import Covariance
 from calmstream.estimators.methods.base import LinearAnswers
+from calmstream.estimators.papers.cormode.coefficients import CoefficientModel
 from calmstream.evaluation.population import collect
 from tests.support.plans import draft, mixed_domain
 
@@ -135,22 +137,19 @@ def test_answers_of_a_character_model_agree_with_brute_force() -> None:
     plan, _ = draft(domain, "1", 10**6, 2, "characters")
     joint = np.random.default_rng(2).dirichlet(np.ones(24))
     codes = np.array(list(product(range(3), range(2), range(4))), np.uint16)
-    from calmstream.estimators.mechanisms.base import Covariance
-    from calmstream.estimators.papers.cormode.coefficients import Recovery, ViewEvidence
-
     views = [view for group in plan.groups for view in group.views]
 
-    def read(number: int) -> ViewEvidence:
+    def read(number: int) -> tuple[np.ndarray, Covariance]:
         view = views[number]
         table = np.bincount(view.inputs(codes, domain), joint, view.cells(domain))
-        return ViewEvidence(table, Covariance(np.zeros(len(table)), np.zeros((len(table), 1))))
+        return table, Covariance(np.zeros(len(table)), np.zeros((len(table), 1)))
 
     ones = np.ones(len(views), np.int64)
-    recovery = Recovery(domain, views, None, ones, np.ones(len(views)), read)
+    model = CoefficientModel(plan, views, None, ones, np.ones(len(views)), read)
     for attributes in [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]:
         others = tuple(i for i in range(3) if i not in attributes)
         truth = joint.reshape(3, 2, 4).sum(axis=others).ravel()
-        assert recovery.table(attributes)[0] == pytest.approx(truth, abs=1e-12)
+        assert model.estimate(attributes).table == pytest.approx(truth, abs=1e-12)
 
 
 def test_two_binary_attributes_give_the_normal_test() -> None:
