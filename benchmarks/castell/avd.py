@@ -30,9 +30,10 @@ import numpy as np
 from benchmarks.populations import ADULT, DATA
 from calmstream.estimators.domain import Attribute, Attributes, Domain
 from calmstream.estimators.methods.base import Model
-from calmstream.estimators.numerics.block_inverse import channels, unmix
+from calmstream.estimators.numerics.block_inverse import unmix
 from calmstream.estimators.papers.castell.design import product_group
 from calmstream.estimators.papers.castell.model import ProductModel
+from calmstream.estimators.papers.castell.product_grr import channels
 from calmstream.estimators.papers.lopub.bloom_rr import BITS, HASHES, BloomRR
 from calmstream.estimators.papers.lopub.method import PENALTY, LoPubModel
 from calmstream.estimators.plan.request import Request

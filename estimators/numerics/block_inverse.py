@@ -10,31 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from math import prod
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-
-
-class BlockResponse(Protocol):
-    """What the inverse needs of a mechanism; a protocol, because mechanisms import this."""
-
-    @property
-    def axes(self) -> tuple[int, ...]: ...
-
-    @property
-    def blocks(self) -> tuple[tuple[int, ...], ...]: ...
-
-    @property
-    def block_cells(self) -> tuple[int, ...]: ...
-
-    def probabilities(self, block: int) -> tuple[Fraction, Fraction]:
-        """Return the exact probabilities of a block's true cell and of one other cell."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +39,6 @@ class AxisChannel:
     def moment(self) -> float:
         """Sum M of the squares of a column of the inverse, the same for every report."""
         return self.diagonal**2 + (self.cells - 1) * self.off**2
-
-
-def channels(mechanism: BlockResponse, attributes: Sequence[int]) -> tuple[AxisChannel, ...]:
-    """Return the channel of a table over ascending ``attributes``, one factor per block."""
-    factors = []
-    for b, block in enumerate(mechanism.blocks):
-        axes = tuple(j for j, i in enumerate(attributes) if i in block)
-        if axes:
-            p, q = mechanism.probabilities(b)
-            cells = prod(mechanism.axes[attributes[j]] for j in axes)
-            # Each cell of the table is a sum of this number of cells of the block.
-            merged = mechanism.block_cells[b] // cells
-            factors.append(AxisChannel(axes, cells, float(p - q), float(q * merged)))
-    return tuple(factors)
 
 
 def unmix(observed: Floats, factors: Sequence[AxisChannel]) -> Floats:

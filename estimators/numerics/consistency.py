@@ -9,7 +9,7 @@ least-squares projection.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -54,14 +54,8 @@ class ConsistencyStructure:
     levels: tuple[_Level, ...]  # by size of the shared sets, ascending, without the empty set
     widths: tuple[tuple[int, Indices], ...]
 
-    def flatten(self, tables: Sequence[Floats]) -> Floats:
-        return np.concatenate(tables) if tables else np.zeros(0)
-
     def table(self, flat: Floats, view: int) -> Floats:
         return flat[self.offsets[view] : self.offsets[view + 1]]
-
-    def shape(self, view: int) -> tuple[int, ...]:
-        return tuple(self.cardinalities[i] for i in self.views[view])
 
     def rows(self) -> Iterator[Indices]:
         """Yield for each size the indices of its tables: shape (views of that size, cells)."""

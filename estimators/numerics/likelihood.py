@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from calmstream.estimators.numerics.block_inverse import AxisChannel, unmix
+from calmstream.estimators.numerics.block_inverse import AxisChannel, mix, unmix
 
 Floats = NDArray[np.float64]
 
@@ -50,14 +50,6 @@ class LikelihoodFit:
     steps: int  # 1 means that the result is almost uniform
 
 
-def _mix(table: Floats, factors: Sequence[AxisChannel]) -> Floats:
-    """Apply P, the randomised responses of all axes."""
-    out = table
-    for f in factors:
-        out = f.gap * out + f.q * out.sum(axis=f.axes, keepdims=True)
-    return out
-
-
 def expectation_maximisation(observed: Floats, factors: Sequence[AxisChannel]) -> LikelihoodFit:
     """Iterate from the uniform table until no cell changes by more than 1e-5.
 
@@ -68,8 +60,8 @@ def expectation_maximisation(observed: Floats, factors: Sequence[AxisChannel]) -
     steps = 0
     while steps < MAX_STEPS:
         steps += 1
-        ratio = observed / _mix(guess, factors)
-        updated = guess * _mix(ratio, factors)
+        ratio = observed / mix(guess, factors)
+        updated = guess * mix(ratio, factors)
         change = float(np.abs(updated - guess).max())
         guess = updated
         if change < CHANGE:
@@ -108,7 +100,7 @@ def _central_path(
 ) -> LikelihoodFit:
     """Follow the maxima for decreasing mu until the deviance is small enough or mu is minimal."""
     cells, shape = observed.size, observed.shape
-    matrix = _mix(np.eye(cells).reshape(cells, *shape), _shifted(factors)).reshape(cells, cells)
+    matrix = mix(np.eye(cells).reshape(cells, *shape), _shifted(factors)).reshape(cells, cells)
     seen = observed.ravel()
     best = float((seen[seen > 0.0] * np.log(seen[seen > 0.0])).sum())
     table = np.full(cells, 1.0 / cells)

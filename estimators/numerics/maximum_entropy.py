@@ -32,8 +32,10 @@ def maximum_entropy(
     """
     cells = prod(shape)
     order = sorted(range(len(shape)), key=shape.__getitem__) if cells > MANY_CELLS else None
-    laid_out = shape if order is None else tuple(shape[i] for i in order)
-    targets = [_target(shape, order, axes, wanted) for axes, wanted in projections]
+    targets: list[_Indexed | _Strided] = [
+        _Indexed(shape, axes, wanted) if order is None else _Strided(shape, order, axes, wanted)
+        for axes, wanted in projections
+    ]
     wanted = np.concatenate([t.wanted.ravel() for t in targets] or [np.zeros(0)])
     table = np.full(cells, 1.0 / cells)
     for _ in range(MAX_ROUNDS if len(targets) > 1 else len(targets)):
@@ -41,7 +43,7 @@ def maximum_entropy(
         if np.abs(found - wanted).max() < TOLERANCE:
             break
     if order is not None:
-        table = np.transpose(table.reshape(laid_out), np.argsort(order)).ravel()
+        table = table.reshape([shape[i] for i in order]).transpose(np.argsort(order)).ravel()
     total = float(table.sum())
     return table / total if total > 0.0 else np.full(cells, 1.0 / cells)
 
@@ -108,11 +110,3 @@ class _Strided:
             found = cube.copy()
         cube *= _ratio(self.wanted, found)
         return found.ravel()
-
-
-def _target(
-    shape: tuple[int, ...], order: list[int] | None, axes: tuple[int, ...], wanted: Floats
-) -> _Indexed | _Strided:
-    if order is None:
-        return _Indexed(shape, axes, np.asarray(wanted))
-    return _Strided(shape, order, axes, np.asarray(wanted))

@@ -91,7 +91,7 @@ class OverlappingTables:
         self._precision = np.array([o.precision for o in observations])
         views = tuple(o.attributes for o in observations)
         self.shared = consistency.structure(views, domain.cardinalities)
-        self.raw = self.shared.flatten([o.estimate for o in observations])
+        self.raw = np.concatenate([np.zeros(0), *(o.estimate for o in observations)])
         self.linear, _ = consistency.harmonise(self.shared, self.raw, self._precision)
         self.tables = consistency.reconcile(self.shared, self.raw, self._precision)
         self._members = [frozenset(view) for view in views]
@@ -186,9 +186,7 @@ class OverlappingTables:
     def _covered(self, attributes: Attributes) -> tuple[Floats, Floats]:
         """Return the table over covered attributes, and how far non-negativity moved each cell."""
         if attributes not in self._cache:
-            wanted = frozenset(attributes)
-            views = [v for v, members in enumerate(self._members) if wanted <= members]
-            table = self._project(self.tables, views, attributes)
+            table = self._project(self.tables, self._covering(attributes), attributes)
             self._cache[attributes] = table, np.abs(table - self.unclipped(attributes))
         return self._cache[attributes]
 

@@ -12,7 +12,7 @@ only shrinks errors, is ignored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations
 
@@ -40,7 +40,11 @@ class Pooled:
         self._cardinalities = cardinalities
         self._covariances = covariances
         self._kappa = precision / [c.diagonal.size for c in covariances] if views else precision
-        self._mass = interaction_mass(views, self._kappa)
+        # The sum of the kappas of the views that hold each attribute set.
+        self._mass: dict[Attributes, float] = {}
+        for view, own in zip(views, self._kappa, strict=True):
+            for subset in subsets(view):
+                self._mass[subset] = self._mass.get(subset, 0.0) + float(own)
 
     def variance(self, attributes: Attributes) -> Floats:
         """Return the variance of every cell over ``attributes``; 0 where no view holds any."""
@@ -69,63 +73,48 @@ class Pooled:
             common = tuple(sorted(view & wanted))
             if not common:
                 continue
-            own = self._covariances[number]
-            full = self._shape(self._order[number])
-            axes = tuple(j for j, i in enumerate(self._order[number]) if i not in common)
-            diagonal = own.diagonal.reshape(full).sum(axis=axes).ravel()
-            factors = own.factors.reshape(*full, -1).sum(axis=axes).reshape(len(diagonal), -1)
-            weight = self._operator(common)[_within(grid, attributes, common, self._shape(common))]
+            summed, columns = self._summed(number, common)
+            diagonal, factors = summed.ravel(), columns.reshape(summed.size, -1)
+            within = [grid[attributes.index(i)] for i in common]
+            weight = self._operator(common)[np.ravel_multi_index(within, self._shape(common))]
             known = weight @ factors
             total += self._kappa[number] ** 2 * ((weight * diagonal) @ weight.T - known @ known.T)
         return total / cells**2
 
     def _operator(self, common: Attributes) -> Floats:
         """Return the weight of cell z of a view's projection in cell t over ``common``: [t, z]."""
-        shape = self._shape(common)
-        weight = agreement_weights(shape, [self._mass[a] for a in subsets(common)])
-        cells = np.indices(shape).reshape(len(shape), -1)
+        cells = np.indices(self._shape(common)).reshape(len(common), -1)
         agrees = np.zeros((cells.shape[1], cells.shape[1]), np.int64)
         for row in cells:
             agrees = agrees * 2 + (row[:, None] == row)
-        return weight[agrees]
+        return self._weights(common)[agrees]
+
+    def _weights(self, common: Attributes) -> Floats:
+        return agreement_weights(self._shape(common), [self._mass[a] for a in subsets(common)])
+
+    def _summed(self, number: int, common: Attributes) -> tuple[Floats, Floats]:
+        """Return diagonal and factors of a view's covariance, summed over all but ``common``."""
+        order, own = self._order[number], self._covariances[number]
+        full, axes = self._shape(order), tuple(j for j, i in enumerate(order) if i not in common)
+        factors = own.factors.reshape(*full, -1)
+        return own.diagonal.reshape(full).sum(axis=axes), factors.sum(axis=axes)
 
     def _shape(self, attributes: Attributes) -> tuple[int, ...]:
         return tuple(self._cardinalities[i] for i in attributes)
 
     def _part(self, common: Attributes, numbers: list[int]) -> Floats:
         """Return the variance from the views that share exactly ``common``, times squared cells."""
-        shape = self._shape(common)
-        weight = agreement_weights(shape, [self._mass[a] for a in subsets(common)])
-        diagonal = np.zeros(shape)
+        weight = self._weights(common)
+        diagonal = np.zeros(self._shape(common))
         columns = []
         for number in numbers:
-            kappa = self._kappa[number]
-            axes = [j for j, i in enumerate(self._order[number]) if i not in common]
-            own = self._covariances[number]
-            full = self._shape(self._order[number])
-            diagonal += kappa**2 * own.diagonal.reshape(full).sum(axis=tuple(axes))
-            columns.append(kappa * own.factors.reshape(*full, -1).sum(axis=tuple(axes)))
+            kappa, (own, factors) = self._kappa[number], self._summed(number, common)
+            diagonal += kappa**2 * own
+            columns.append(kappa * factors)
         spread = _by_agreement(np.square(weight), diagonal[..., None])[..., 0]
         known = _by_agreement(weight, np.concatenate(columns, axis=-1))
         variance: Floats = np.maximum(spread - np.square(known).sum(axis=-1), 0.0)
         return variance
-
-
-def _within(
-    grid: NDArray[np.int64], attributes: Attributes, common: Attributes, shape: tuple[int, ...]
-) -> NDArray[np.int64]:
-    chosen = tuple(grid[attributes.index(i)] for i in common)
-    within: NDArray[np.int64] = np.ravel_multi_index(chosen, shape)
-    return within
-
-
-def interaction_mass(views: Sequence[Attributes], kappa: Floats) -> Mapping[Attributes, float]:
-    """Return the sum of the kappas of the views that hold each attribute set."""
-    mass: dict[Attributes, float] = {}
-    for view, own in zip(views, kappa, strict=True):
-        for subset in subsets(view):
-            mass[subset] = mass.get(subset, 0.0) + float(own)
-    return mass
 
 
 @lru_cache(maxsize=1 << 14)

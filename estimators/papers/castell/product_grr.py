@@ -30,7 +30,12 @@ from calmstream.estimators.mechanisms.base import (
 )
 from calmstream.estimators.mechanisms.covariance import balanced_noise
 from calmstream.estimators.mechanisms.support import OTHER, require_integer
-from calmstream.estimators.numerics.block_inverse import channels, mix, noise_given_truth, unmix
+from calmstream.estimators.numerics.block_inverse import (
+    AxisChannel,
+    mix,
+    noise_given_truth,
+    unmix,
+)
 from calmstream.estimators.papers.castell.joint_tables import (
     MAX_RECORD_CELLS,
     JointTables,
@@ -224,3 +229,17 @@ def check_axes(name: str, cells: object, axes: Sequence[int]) -> None:
     require_integer(f"{name}.cells", cells, 2, MAX_RECORD_CELLS - 1)
     if prod(axes) != cells:
         raise PlanError(f"{name}: the axes have {prod(axes):,} cells together, but cells={cells!r}")
+
+
+def channels(mechanism: ProductGRR, attributes: Sequence[int]) -> tuple[AxisChannel, ...]:
+    """Return the channel of a table over ascending ``attributes``, one factor per block."""
+    factors = []
+    for b, block in enumerate(mechanism.blocks):
+        axes = tuple(j for j, i in enumerate(attributes) if i in block)
+        if axes:
+            p, q = mechanism.probabilities(b)
+            cells = prod(mechanism.axes[attributes[j]] for j in axes)
+            # Each cell of the table is a sum of this number of cells of the block.
+            merged = mechanism.block_cells[b] // cells
+            factors.append(AxisChannel(axes, cells, float(p - q), float(q * merged)))
+    return tuple(factors)

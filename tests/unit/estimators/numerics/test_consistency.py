@@ -44,7 +44,7 @@ def noisy(shared: ConsistencyStructure, scale: float, seed: int) -> tuple[Floats
     tables = [
         np.bincount(projection(domain, view, shared.cardinalities), truth) for view in shared.views
     ]
-    flat = shared.flatten(tables)
+    flat = np.concatenate(tables)
     return flat + generator.normal(0, scale, len(flat)), generator.uniform(0.1, 10, len(tables))
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calmstream.estimators.numerics.block_inverse import AxisChannel
+from calmstream.estimators.numerics.block_inverse import AxisChannel, mix
 from calmstream.estimators.numerics.likelihood import (
-    _mix,
     barrier,
     discrepancy,
     expectation_maximisation,
@@ -21,7 +20,7 @@ def channels(gap: float, *cells: int) -> list[AxisChannel]:
 def likelihood(
     table: np.ndarray, observed: np.ndarray, factors: list[AxisChannel], n: int
 ) -> float:
-    return n * float((observed * np.log(_mix(table, factors))).sum())
+    return n * float((observed * np.log(mix(table, factors))).sum())
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (3, 4), (2, 2, 2)])
@@ -32,7 +31,7 @@ def test_no_other_table_is_more_likely(shape: tuple[int, ...], gap: float) -> No
     n = 5000
     factors = channels(gap, *shape)
     truth = generator.dirichlet(np.full(np.prod(shape), 0.3)).reshape(shape)
-    observed = generator.multinomial(n, _mix(truth, factors).ravel()).reshape(shape) / n
+    observed = generator.multinomial(n, mix(truth, factors).ravel()).reshape(shape) / n
     estimate = barrier(observed, factors, n)
     assert estimate.table.min() >= 0.0
     assert estimate.table.sum() == pytest.approx(1.0)
@@ -47,7 +46,7 @@ def test_the_paper_s_rule_stops_at_the_uniform_table_where_epsilon_is_small() ->
     """The first step of EM is smaller than its threshold; the other rule is not fooled."""
     factors = channels(0.003, 2, 2)
     truth = np.array([[0.9, 0.04], [0.03, 0.03]])
-    observed = _mix(truth, factors)
+    observed = mix(truth, factors)
     fooled = expectation_maximisation(observed, factors)
     assert fooled.steps == 1
     assert np.abs(fooled.table - 0.25).max() < 1e-5
@@ -63,7 +62,7 @@ def test_the_discrepancy_rule_stops_where_the_truth_would_be_believed(gap: float
     n = 20_000
     smooth, likely = [], []
     for _ in range(60):
-        observed = generator.multinomial(n, _mix(truth, factors).ravel()).reshape(2, 2) / n
+        observed = generator.multinomial(n, mix(truth, factors).ravel()).reshape(2, 2) / n
         estimate = discrepancy(observed, factors, n)
         deviance = 2 * n * float((observed * np.log(observed)).sum())
         deviance -= 2 * likelihood(estimate.table, observed, factors, n)

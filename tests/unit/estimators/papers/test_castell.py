@@ -13,14 +13,13 @@ import pytest
 from benchmarks.castell.paper import castell, grr, least_epsilon, least_n, most_w, shared
 from calmstream.estimators.numerics.block_inverse import (
     AxisChannel,
-    channels,
     expected_sse,
     noise,
     noise_given_truth,
     unmix,
 )
 from calmstream.estimators.papers.castell import schemes
-from calmstream.estimators.papers.castell.product_grr import ProductGRR
+from calmstream.estimators.papers.castell.product_grr import ProductGRR, channels
 from calmstream.estimators.papers.castell.rr_clusters import cluster
 
 # The paper's Appendix B: epsilon = ln 3 per attribute, ten respondents.
