@@ -39,16 +39,9 @@ class Margins:
             self._places[:, number] += shift[list(view.attributes)][:, None]
         self._each = mechanism.cells / sizes  # cells of a view with one label
         free = np.maximum(sizes - float(mechanism.fixed_total), 1.0)
-        self._series = Series(restart / self._each, free, self._width, discounts, period)
+        self.series = Series(restart / self._each, free, self._width, discounts, period)
         self._n, self._counts = np.zeros(len(sizes)), np.zeros((len(sizes), self._width))
-        self._score = np.zeros_like(self.evidence)
-
-    @property
-    def evidence(self) -> Floats:
-        return self._series.evidence
-
-    def worth(self) -> Floats:
-        return self._series.worth()
+        self._score = np.zeros_like(self.series.evidence)
 
     def score(self, window: int, n: Floats, counts: Floats, noise: Floats) -> Floats:
         """Return the log density of a window, given reports, counters and noise of each view."""
@@ -58,13 +51,13 @@ class Margins:
         self._n, self._counts = self.holds @ n, sums.reshape(self._counts.shape)
         seen = Weighted(self._n, self._counts / np.maximum(self._n, 1.0)[:, None])
         own = self._each * (self.holds @ noise) / np.maximum(self.holds.sum(axis=1), 1)
-        expected = self._series.predict(window)
-        self._score = self._series.score(seen, expected, np.maximum(own, 1e-12))
+        expected = self.series.predict(window)
+        self._score = self.series.score(seen, expected, np.maximum(own, 1e-12))
         return self._score
 
     def add(self, window: int, anew: NDArray[np.bool_]) -> None:
         """Add the window that was scored last; the attributes of ``anew`` forget the past."""
-        self._series.add(window, self._n, self._counts, anew, self._score)
+        self.series.add(window, self._n, self._counts, anew, self._score)
 
 
 def labels_of(domain: Domain, views: Sequence[View], width: int) -> NDArray[np.int64]:

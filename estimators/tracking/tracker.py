@@ -141,13 +141,13 @@ class Tracker:
         return lags
 
     def _shared(self) -> Floats:
-        return np.asarray(np.sum([group.margins.evidence for group in self._groups], axis=0))
+        return np.asarray(np.sum([group.margins.series.evidence for group in self._groups], axis=0))
 
     def _weights(self) -> list[Floats]:
         """Return the probability of each candidate, per view: an array for each group."""
         shared = _posterior(self._shared())
-        own = np.concatenate([group.evidence for group in self._groups], axis=1)
-        ends = np.cumsum([group.evidence.shape[1] for group in self._groups])[:-1]
+        own = np.concatenate([group.series.evidence for group in self._groups], axis=1)
+        ends = np.cumsum([group.series.evidence.shape[1] for group in self._groups])[:-1]
         views = np.split(_posterior(own), ends, axis=1)
         return [g.fastest(w, shared) for g, w in zip(self._groups, views, strict=True)]
 

@@ -30,7 +30,7 @@ class FollowedViews:
         self._sampling = _sampling(mechanism) if whole else 0.0
         count, width, restart = len(views), mechanism.width, _restart(mechanism) if whole else 100.0
         self._free = np.full(count, float(width - int(mechanism.fixed_total and width > 1)))
-        self._series = Series(np.full(count, restart), self._free, width, discounts, period)
+        self.series = Series(np.full(count, restart), self._free, width, discounts, period)
         self.labels = labels_of(plan.domain, views, width)
         self.margins = Margins(
             plan.domain, views, mechanism, self.labels, discounts, period, restart
@@ -43,10 +43,6 @@ class FollowedViews:
         # Products of standardised distances from predictions of two windows in a row; their number.
         self.products, self.pairs = np.zeros((count, width)), np.zeros(count)
 
-    @property
-    def evidence(self) -> Floats:
-        return self._series.evidence
-
     def fastest(self, own: Floats, shared: Floats) -> Floats:
         """Return each candidate's probability: that of the fastest attribute of a view.
 
@@ -54,8 +50,8 @@ class FollowedViews:
         ``own`` is by views' evidence (candidates, views), ``shared`` by attributes'.
         """
         rows = self.margins.holds @ self._n
-        ages = _worth(own, self._series.worth()) / np.maximum(self._n, 1.0)
-        of_labels = _worth(shared, self.margins.worth()) / np.maximum(rows, 1.0)
+        ages = _worth(own, self.series.worth()) / np.maximum(self._n, 1.0)
+        of_labels = _worth(shared, self.margins.series.worth()) / np.maximum(rows, 1.0)
         by_view = np.where(self.margins.holds, of_labels[:, None], np.inf)
         quick = by_view.min(axis=0) < ages
         return np.where(quick, shared[:, by_view.argmin(axis=0)], own)
@@ -72,14 +68,14 @@ class FollowedViews:
     ) -> None:
         """Add a window whose margins were scored; ``attributes`` begin anew."""
         n, counts = tally.n.astype(float), tally.counts.astype(float)
-        some, expected, noise = n > 0, self._series.predict(window), self._noise()
+        some, expected, noise = n > 0, self.series.predict(window), self._noise()
         known = some & (expected.n > 0).any(axis=0)
         seen = Weighted(n, counts / np.maximum(n, 1.0)[:, None])
-        score = self._series.score(seen, expected, noise)
+        score = self.series.score(seen, expected, noise)
         anew = known & (jumps(score, weights) | (attributes @ self.margins.holds))
         now = mixed(expected, weights, noise, self._free)
         self._innovate(*apart(seen, now, noise), known & ~anew)
-        self._series.add(window, n, counts, anew, score)
+        self.series.add(window, n, counts, anew, score)
         self.margins.add(window, attributes)
         self.anew = np.where(anew | (some & (self.anew < 0)), window, self.anew)
         self._last_n, self._windows = n, self._windows + some
@@ -111,12 +107,12 @@ class FollowedViews:
         return np.where(np.cbrt(ratio) > 1 - spread + _ALARM * np.sqrt(spread), ratio, 1.0)
 
     def current(self, weights: Floats, lag: Floats) -> tuple[Tally, Floats, *tuple[Floats, ...]]:
-        found = mixed(self._series.now(), weights, self._noise(), self._free)
+        found = mixed(self.series.now(), weights, self._noise(), self._free)
         mean_window = np.maximum(self._n / np.maximum(self._windows, 1), 1.0)
         # The variance of a prediction and its window, over that of the table.
         misfit = self._misfit() + lag * (1 + found.n / mean_window)
         # Methods combine views, whose noise is their own. Their drift is not: it stays as it is.
-        drift = (weights * self._series.drift()).sum(axis=0)
+        drift = (weights * self.series.drift()).sum(axis=0)
         # Devices that come back have fresh noise, but are no new sample.
         repeats = np.maximum(found.n / (self._cycle * mean_window), 1.0)
         sampling = 1 + self._sampling * (repeats - 1)
