@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.populations import population
-from calmstream.estimators.analysis.causes import causes
+from calmstream.estimators.analysis.report import causes
 from calmstream.estimators.methods.noise_aware import NoiseAware
 from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.population import collect, local_plan

@@ -10,8 +10,7 @@ from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
 from calmstream.consumer.read.formats import window_range
 from calmstream.consumer.read.history import History
-from calmstream.estimators.analysis.causes import causes
-from calmstream.estimators.analysis.report import analyse
+from calmstream.estimators.analysis.report import analyse, causes
 from calmstream.estimators.methods.base import HiddenCauses
 from calmstream.output import say_json
 from calmstream.pages import analyse as page

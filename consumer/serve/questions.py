@@ -19,8 +19,7 @@ from calmstream.consumer.serve.parameters import Parameters
 from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.problems import Problem, Refused, refusal
 from calmstream.estimators.analysis.association import chow_liu
-from calmstream.estimators.analysis.causes import causes
-from calmstream.estimators.analysis.report import associate, pairs_of
+from calmstream.estimators.analysis.report import associate, causes, pairs_of
 from calmstream.estimators.analysis.words import candidates
 
 

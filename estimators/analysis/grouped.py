@@ -67,20 +67,8 @@ def grouped(
     return _arranged(found, domain, ascending, own, order)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Cells:
-    """Cells of groups, row-major over ascending attributes: arrays of shape (cells,)."""
-
-    table: Floats
-    raw: Floats
-    stderr: Floats
-    covariance: Floats | None
-    reports: int
-    flags: tuple[str, ...]
-    independent: bool = False
-
-
-def _answer(model: Model, attributes: tuple[int, ...], own: Sequence[Grouping]) -> _Cells:
+def _answer(model: Model, attributes: tuple[int, ...], own: Sequence[Grouping]) -> GroupedTable:
+    """Return the cells of groups, row-major over ascending attributes: shape (cells,)."""
     marginal = model.marginal(attributes)
     members = [one.member for one in own]
     shape = tuple(member.shape[1] for member in members)
@@ -104,20 +92,21 @@ def _answer(model: Model, attributes: tuple[int, ...], own: Sequence[Grouping]) 
         return _independent(marginal, members, shape)
     stderr = np.sqrt(np.maximum(np.diag(spread), 0.0))
     flags = _flags(marginal, table, raw, stderr)
-    return _Cells(table, raw, stderr, spread, marginal.reports, flags)
+    return GroupedTable((), (), table, raw, spread, stderr, marginal.reports, flags)
 
 
-def _independent(marginal: Marginal, members: Sequence[Floats], shape: tuple[int, ...]) -> _Cells:
+def _independent(
+    marginal: Marginal, members: Sequence[Floats], shape: tuple[int, ...]
+) -> GroupedTable:
     """Add cells as if their errors were independent: nothing else is known."""
     table = contract(marginal.table.reshape(shape), members).ravel()
     variance = contract(np.square(marginal.stderr).reshape(shape), members).ravel()
-    flags = _flags(marginal, table, table, np.sqrt(variance))
-    whole = table.size <= MAX_COVARIANCE_CELLS
-    spread = np.diag(variance) if whole else None
-    independent = marginal.reports > 0
-    if independent and table.size < marginal.table.size:
+    stderr, reports = np.sqrt(variance), marginal.reports
+    flags = _flags(marginal, table, table, stderr)
+    spread = np.diag(variance) if table.size <= MAX_COVARIANCE_CELLS else None
+    if reports and table.size < marginal.table.size:
         flags = (*flags, APPROXIMATE)
-    return _Cells(table, table, np.sqrt(variance), spread, marginal.reports, flags, independent)
+    return GroupedTable((), (), table, table, spread, stderr, reports, flags, reports > 0)
 
 
 def _flags(marginal: Marginal, table: Floats, raw: Floats, stderr: Floats) -> tuple[str, ...]:
@@ -133,7 +122,7 @@ def _flags(marginal: Marginal, table: Floats, raw: Floats, stderr: Floats) -> tu
 
 
 def _arranged(
-    found: _Cells,
+    found: GroupedTable,
     domain: Domain,
     ascending: tuple[int, ...],
     own: Sequence[Grouping],
@@ -143,16 +132,14 @@ def _arranged(
     cells = np.arange(found.table.size).reshape(shape).transpose(order)
     place = cells.ravel()
     covariance = found.covariance
-    return GroupedTable(
+    return replace(
+        found,
         attributes=tuple(domain.names[ascending[axis]] for axis in order),
         labels=tuple(own[axis].labels for axis in order),
         table=found.table[place].reshape(cells.shape),
         raw=found.raw[place].reshape(cells.shape),
         covariance=None if covariance is None else covariance[np.ix_(place, place)],
         stderr=found.stderr[place].reshape(cells.shape),
-        reports=found.reports,
-        flags=found.flags,
-        independent=found.independent,
     )
 
 

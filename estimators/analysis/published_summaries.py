@@ -28,8 +28,12 @@ def published_summaries(
     found = [domain.attributes[i] for i in attributes]
     if not statistics or len(found) > 2 or domain.size(attributes) > MAX_CELLS:
         return ()
-    if all(_rank(attribute) == 2 for attribute in found) and len(found) == 2:
-        return _correlation(model, domain, found) if RANK in statistics else ()
+    if len(found) == 2 and _rank(found[0]) == _rank(found[1]) == 2:
+        joint = _joint(model, domain, found) if RANK in statistics else None
+        if joint is None:
+            return ()
+        names = tuple(attribute.name for attribute in found)
+        return (TableSummary(names, "", (), (), (correlate(joint, *found),)),)
     *given, about = sorted(found, key=_rank)
     if _rank(about) == 0 or (given and _rank(given[0]) == _rank(about)):
         return ()
@@ -49,16 +53,6 @@ def published_summaries(
             rows=tuple(rows),
         ),
     )
-
-
-def _correlation(
-    model: Model, domain: Domain, pair: Sequence[Attribute]
-) -> tuple[TableSummary, ...]:
-    joint = _joint(model, domain, pair)
-    if joint is None:
-        return ()
-    names = tuple(attribute.name for attribute in pair)
-    return (TableSummary(names, "", (), (), (correlate(joint, *pair),)),)
 
 
 def _joint(model: Model, domain: Domain, order: Sequence[Attribute]) -> GroupedTable | None:

@@ -1,4 +1,4 @@
-"""The association of all published pairs of attributes, as snapshots of a window contain it."""
+"""Association of published pairs, as snapshots of a window contain it, and hidden causes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ from calmstream.estimators.analysis.chi_square import (
     independence,
     zero_test,
 )
+from calmstream.estimators.cause import Cause
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import Floats
 from calmstream.estimators.methods.base import (
     GroupedAnswers,
+    HiddenCauses,
     LinearAnswers,
     Model,
     RawTables,
@@ -164,3 +166,28 @@ def unbiased_pair(
         frequencies = published.ravel()
         spread = spread + (np.diag(frequencies) - np.outer(frequencies, frequencies)) / n
     return raw.reshape(shape), spread, margins
+
+
+def causes(domain: Domain, model: Model) -> list[dict[str, Any]]:
+    """Return the causes of a model, most evidence first; none of a model without `HiddenCauses`."""
+    known = model.causes() if isinstance(model, HiddenCauses) else ()
+    return [_document(domain, one) for one in known]
+
+
+def _document(domain: Domain, cause: Cause) -> dict[str, Any]:
+    labels = [
+        {
+            "attribute": domain.names[one.attribute],
+            "label": domain.attributes[one.attribute].labels[one.code],
+            "without": one.without,
+            "within": one.within,
+            "stderr": one.stderr,
+        }
+        for one in cause.shifts
+    ]
+    return {
+        "share": cause.share,
+        "stderr": cause.stderr,
+        "agreement": cause.agreement,
+        "labels": labels,
+    }

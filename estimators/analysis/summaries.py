@@ -51,6 +51,9 @@ class Value:
     high: float
 
 
+UNKNOWN = Value(float("nan"), float("nan"), float("nan"), float("nan"))
+
+
 def levels(attribute: Attribute) -> SummaryLevels:
     kind = attribute.kind
     if isinstance(kind, Number):
@@ -79,12 +82,13 @@ class Distribution:
     def ratio(self, weights: Floats) -> Value:
         """Return the weighted sum of the ordered shares over their sum; weights (levels,)."""
         if self._mass <= 0.0:
-            return _UNKNOWN
+            return UNKNOWN
         size = self.levels.size
         value = float(weights @ self.shares[:size]) / self._mass
         slope = (weights - value) / self._mass
         variance = float(slope @ self.covariance[:size, :size] @ slope)
-        return _value(value, float(np.sqrt(max(variance, 0.0))))
+        stderr = float(np.sqrt(max(variance, 0.0)))
+        return Value(value, stderr, value - Z95 * stderr, value + Z95 * stderr)
 
     def mean(self) -> Value:
         """Return the mean of the positions; middles stand for bins: see `mean_bounds`."""
@@ -96,11 +100,6 @@ class Distribution:
         inner = self.levels.positions[:, None]
         ends = np.where(np.isnan(ends), inner, ends)
         return self.ratio(ends[:, 0]), self.ratio(ends[:, 1])
-
-    def share(self, first: int, last: int) -> Value:
-        weights = np.zeros(self.levels.size)
-        weights[first : last + 1] = 1.0
-        return self.share_of(weights)
 
     def share_of(self, weights: Floats) -> Value:
         """Return the share of the codes whose weight is 1, not 0, within 0 to 1."""
@@ -114,7 +113,7 @@ class Distribution:
         interval's width, over 1.96.
         """
         if self._mass <= 0.0 or not 0.0 < share < 1.0:
-            return _UNKNOWN
+            return UNKNOWN
         shares = np.maximum(self.shares[: self.levels.size], 0.0)
         below = np.concatenate([[0.0], np.cumsum(shares)]) / shares.sum()
         error = np.concatenate([[0.0], self._cumulative_errors()])
@@ -143,10 +142,3 @@ class Distribution:
         height = below[place + 1] - below[place]
         inside = 0.0 if height <= 0.0 else (share - below[place]) / height
         return float(low + min(max(inside, 0.0), 1.0) * (high - low))
-
-
-_UNKNOWN = Value(float("nan"), float("nan"), float("nan"), float("nan"))
-
-
-def _value(value: float, stderr: float) -> Value:
-    return Value(value, stderr, value - Z95 * stderr, value + Z95 * stderr)

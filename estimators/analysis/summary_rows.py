@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 
 import numpy as np
@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.analysis.grouped import GroupedTable
 from calmstream.estimators.analysis.grouping import of_labels
-from calmstream.estimators.analysis.summaries import Z95, Distribution, SummaryLevels, Value, levels
+from calmstream.estimators.analysis.summaries import (
+    UNKNOWN,
+    Z95,
+    Distribution,
+    SummaryLevels,
+    Value,
+    levels,
+)
 from calmstream.estimators.domain import Attribute
 from calmstream.estimators.kinds import Choice, Number
 from calmstream.estimators.wire.table_summary import Statistic, TableStatistics
@@ -92,40 +99,30 @@ def _covariance(joint: GroupedTable) -> Floats:
     return joint.covariance
 
 
-class _Statistic:
-    """One statistic, ready to be computed."""
-
-    def __init__(self, text: str, own: SummaryLevels, members: Floats | None, share: float) -> None:
-        self._text, self._own, self._members, self._share = text, own, members, share
-
-    def __call__(self, found: Distribution) -> Value:
-        if self._members is not None:
-            return found.share_of(self._members)
-        if self._text != "mean":
-            return found.quantile(self._share)
-        mean, (low, high) = found.mean(), found.mean_bounds()
-        # No value counts beyond the edges, so no mean of values lies beyond them.
-        least, most = self._own.ends
-        low_end = min(max(low.low, least), mean.value)
-        return Value(mean.value, mean.stderr, low_end, max(min(high.high, most), mean.value))
-
-
-def _statistic(attribute: Attribute, own: SummaryLevels, text: str) -> _Statistic:
+def _statistic(
+    attribute: Attribute, own: SummaryLevels, text: str
+) -> Callable[[Distribution], Value]:
     if text == "mean":
-        return _Statistic(text, own, None, 0.0)
-    if text == "median":
-        return _Statistic(text, own, None, 0.5)
+        return _mean
     if text.startswith(_SHARE):
         member = of_labels(attribute, [text.removeprefix(_SHARE)]).member[0]
         if member[own.size :].any():
             raise InvalidInput(f"summary: {text!r} holds what is not a number")
-        return _Statistic(text, own, member[: own.size], 0.0)
-    matched = _QUANTILE.fullmatch(text)
+        return lambda found: found.share_of(member[: own.size])
+    matched = _QUANTILE.fullmatch("q0.5" if text == "median" else text)
     if matched is None or not 0.0 < float(matched[1]) < 1.0:
         raise InvalidInput(
             f"summary: {text!r} is none of mean, median, q0.9 (a quantile), share:LOW..HIGH, rank"
         )
-    return _Statistic(text, own, None, float(matched[1]))
+    return lambda found: found.quantile(float(matched[1]))
+
+
+def _mean(found: Distribution) -> Value:
+    mean, (low, high) = found.mean(), found.mean_bounds()
+    # No value counts beyond the edges, so no mean of values lies beyond them.
+    least, most = found.levels.ends
+    low_end = min(max(low.low, least), mean.value)
+    return Value(mean.value, mean.stderr, low_end, max(min(high.high, most), mean.value))
 
 
 def _flags(attribute: Attribute, statistics: Sequence[str]) -> tuple[str, ...]:
@@ -150,14 +147,14 @@ def rank_correlation(table: Floats, covariance: Floats) -> Value:
     """
     total = float(table.sum())
     if total <= 0.0:
-        return _unknown()
+        return UNKNOWN
     cells = table / total
     rows, columns = cells.sum(axis=1), cells.sum(axis=0)
     # Ranks are scaled to -1/2 .. 1/2, with mean 0 under the margins.
     first, second = _ranks(rows), _ranks(columns)
     spread = [float(p @ np.square(rank)) for p, rank in ((rows, first), (columns, second))]
     if min(spread) <= 0.0:
-        return _unknown()
+        return UNKNOWN
     scale = float(np.sqrt(spread[0] * spread[1]))
     value = float(first @ cells @ second) / scale
     slope = _slope(cells, first, second) / scale
@@ -193,8 +190,3 @@ def _slope(cells: Floats, first: Floats, second: Floats) -> Floats:
     by_row = _through_ranks(cells @ second)[:, None]
     by_column = _through_ranks(first @ cells)[None, :]
     return np.asarray(own + by_row + by_column, np.float64)
-
-
-def _unknown() -> Value:
-    nan = float("nan")
-    return Value(nan, nan, nan, nan)

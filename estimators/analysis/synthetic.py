@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import combinations
 from math import prod
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +20,6 @@ from calmstream.estimators.marginal import Floats
 from calmstream.estimators.methods.base import HiddenCauses, Model
 
 Codes = NDArray[np.uint16]
-
-
-class RecordSource(Protocol):
-    """A distribution over records."""
-
-    def sample(self, count: int, random: np.random.Generator) -> Codes:
-        """Return independent records: codes of shape (count, attributes)."""
 
 
 class Mixture:
@@ -68,5 +60,8 @@ def mixture_of(model: Model, _: Domain) -> Mixture:
     return Mixture(*model.mixture())
 
 
-SOURCES: dict[str, Callable[[Model, Domain], RecordSource]] = {"tree": tree_of, "model": mixture_of}
+SOURCES: dict[str, Callable[[Model, Domain], TreeDistribution | Mixture]] = {
+    "tree": tree_of,
+    "model": mixture_of,
+}
 """What synthetic records are drawn from, by the name of the option."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calmstream.estimators.analysis.causes import causes
+from calmstream.estimators.analysis.report import causes
 from calmstream.estimators.cause import Cause, LabelShift
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.pages.analyse import NO_CAUSE, render_causes
