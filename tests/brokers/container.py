@@ -27,7 +27,6 @@ def demanded() -> bool:
 
 
 def start() -> tuple[str, Callable[[], None]]:
-    """Start a broker; return its address and a function that removes it."""
     try:
         import docker
         from testcontainers.community.kafka import KafkaContainer
@@ -53,10 +52,7 @@ def start() -> tuple[str, Callable[[], None]]:
 
 
 def _use_only_what_is_here(engine: Any, image: str) -> None:
-    """Refuse an image that would be pulled, and do without the helper of testcontainers.
-
-    The helper (Ryuk) removes containers of sessions that were killed. Its image would be pulled.
-    """
+    """Refuse an image that would be pulled, and do without Ryuk, whose image would be, too."""
     from docker.errors import ImageNotFound
     from testcontainers.core.config import testcontainers_config
 

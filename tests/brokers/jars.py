@@ -35,7 +35,6 @@ def version() -> str:
 
 
 def java() -> str:
-    """Return the path of a Java that is new enough."""
     path = shutil.which("java")
     if path is None:
         raise Unavailable("no java on the PATH")
@@ -47,7 +46,6 @@ def java() -> str:
 
 
 def jars() -> Path:
-    """Return the directory of the jars; fetch them on first use."""
     target = ROOT / ".cache" / f"kafka-{version()}"
     target.parent.mkdir(exist_ok=True)
     with (target.parent / "kafka.lock").open("w") as lock:

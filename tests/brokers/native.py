@@ -65,18 +65,8 @@ appender.s.layout.pattern=%d %p %m%n
 class NativeKafka:
     """One broker. Its data directory and port stay the same over restarts.
 
-    Args:
-        data: directory of the broker's files; by default a temporary one, which `close` removes.
-        properties: more server properties, or other values; `{port}` and `{controller}` in a
-            value stand for the ports, for listeners other than plain ones.
-        jvm: more options for Java, as for a JAAS file.
-        joins: the broker whose controller and cluster it joins, as its second; started before.
-
-    Attributes:
-        bootstrap: address of the broker, HOST:PORT.
-        node: id of the broker in the cluster.
-        log: the file to which the broker writes its log.
-        data: the directory with its topics.
+    `{port}` and `{controller}` in the value of a property stand for the ports. A broker joins the
+    cluster of another one, started before, as its second.
     """
 
     def __init__(
@@ -104,7 +94,6 @@ class NativeKafka:
         self.data = self._dir / "data"
 
     def start(self, timeout: float = START_SECONDS) -> NativeKafka:
-        """Start the broker, wait until it answers, and return it."""
         settings = self._write_settings()
         if not (self._dir / "data" / "meta.properties").exists():
             self._format(settings)
@@ -122,7 +111,6 @@ class NativeKafka:
         return self
 
     def stop(self, timeout: float = STOP_SECONDS) -> None:
-        """Terminate the broker (SIGTERM), and wait."""
         self._signal(signal.SIGTERM)
         self._await_end(timeout)
 
@@ -138,24 +126,20 @@ class NativeKafka:
         self.start()
 
     def kill(self) -> None:
-        """Kill the broker (SIGKILL), as a crash does."""
         self._signal(signal.SIGKILL)
         self._await_end(STOP_SECONDS)
 
     def running(self) -> bool:
-        """Return whether it has been started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
     def freeze(self) -> None:
-        """Halt the broker (SIGSTOP) with its connections open, until `thaw`."""
+        """Halt the broker with its connections open, until `thaw`."""
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let a halted broker continue."""
         self._signal(signal.SIGCONT)
 
     def close(self) -> None:
-        """Kill it if it runs and remove its own data directory."""
         if self._process is not None:
             self.kill()
         if self._own_data:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Iterable
-from pathlib import Path
 
 from calmstream.broker.transport import Partition
 from tests.brokers.native import NativeKafka
@@ -20,25 +19,6 @@ _SEGMENT = "00000000000000000000"
 _LAST_DELTA_AT = 23
 _BASE = struct.Struct(">q")
 _DELTA = struct.Struct(">i")
-
-
-class Planting:
-    """Writes batches to a partition that must be empty."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("wb")
-        self.end = 0
-
-    def add(self, raw: bytes) -> int:
-        """Append a batch with any content, set its first offset, and return that offset."""
-        first = self.end
-        (delta,) = _DELTA.unpack_from(raw, _LAST_DELTA_AT)
-        self._file.write(_BASE.pack(first) + raw[_BASE.size :])
-        self.end = first + delta + 1
-        return first
-
-    def close(self) -> None:
-        self._file.close()
 
 
 def stamped(payload: bytes, count: int, milliseconds: int, **stated: object) -> bytes:
@@ -63,11 +43,13 @@ def plant(kafka: NativeKafka, batches: dict[Partition, Iterable[bytes]]) -> dict
         folder = kafka.data / f"{partition.topic}-{partition.number}"
         for name in (".index", ".timeindex", ".snapshot"):
             (folder / f"{_SEGMENT}{name}").unlink(missing_ok=True)
-        planting = Planting(folder / f"{_SEGMENT}.log")
-        for one in raw:
-            planting.add(one)
-        planting.close()
-        ends[partition] = planting.end
+        end = 0
+        with (folder / f"{_SEGMENT}.log").open("wb") as file:
+            for one in raw:
+                (delta,) = _DELTA.unpack_from(one, _LAST_DELTA_AT)
+                file.write(_BASE.pack(end) + one[_BASE.size :])
+                end += delta + 1
+        ends[partition] = end
     # Without these files the broker reads all segments again and makes their indexes.
     for name in (".kafka_cleanshutdown", "recovery-point-offset-checkpoint"):
         (kafka.data / name).unlink(missing_ok=True)

@@ -33,7 +33,6 @@ class Provided:
 
 
 def provide() -> Provided:
-    """Return the first broker that is available."""
     given = os.environ.get(GIVEN)
     if given:
         return Provided(given, f"given by {GIVEN}", lambda: None)
@@ -56,7 +55,6 @@ def provide() -> Provided:
 
 
 def required() -> bool:
-    """Return whether a missing broker is a failure."""
     return os.environ.get(REQUIRED, "") not in {"", "0"}
 
 

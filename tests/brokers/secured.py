@@ -21,12 +21,7 @@ _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
 class SecuredKafka:
-    """SASL over TLS, PLAIN and SCRAM, StandardAuthorizer; ``admin`` may do everything.
-
-    Attributes:
-        passwords: the password of each user; all users, also the administrator, log in by PLAIN.
-        cafile: file with the certificate that clients must trust, in PEM format.
-    """
+    """SASL over TLS, PLAIN and SCRAM, StandardAuthorizer; ``admin`` may do everything."""
 
     def __init__(self, directory: Path, users: list[str]) -> None:
         self.directory = directory
@@ -61,7 +56,6 @@ class SecuredKafka:
     def security(
         self, user: str, password: str | None = None, mechanism: Mechanism = "PLAIN"
     ) -> SecurityConfig:
-        """Return the security settings of a user's client."""
         return SecurityConfig(
             security_protocol="SASL_SSL",
             sasl_mechanism=mechanism,
@@ -83,7 +77,6 @@ class SecuredKafka:
         }
 
     def add_scram(self, user: str, password: str) -> None:
-        """Allow a user to log in by SCRAM too."""
         from kafka import KafkaAdminClient
         from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
 

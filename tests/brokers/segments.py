@@ -35,8 +35,7 @@ _CODEC = 0x07
 class Stored(NamedTuple):
     """One record, or a batch that cannot be decoded; then ``offset`` is its last offset.
 
-    ``timestamp`` is in milliseconds since the epoch; the broker set it where ``append_time``.
-    ``rest`` is the header section.
+    ``timestamp`` is in milliseconds; the broker set it where ``append_time``.
     """
 
     offset: int

@@ -30,7 +30,6 @@ class SessionBroker:
         self._provided: Provided | None = None
 
     def ask(self) -> AnswerT:
-        """Return the broker's address and kind, or the reason why there is none."""
         with self._lock:
             if self.answer is None:
                 try:
@@ -44,11 +43,9 @@ class SessionBroker:
             return self.answer
 
     def begin(self) -> None:
-        """Start the search in the background, so that worker processes need not wait as long."""
         threading.Thread(target=self.ask, daemon=True).start()
 
     def close(self) -> None:
-        """Close the broker if this session started one."""
         with self._lock:
             if self._provided is not None:
                 self._provided.close()

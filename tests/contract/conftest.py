@@ -39,13 +39,10 @@ SESSION_SECONDS = 60.0
 
 @dataclass
 class Bench:
-    """A transport under test.
+    """A transport under test: ``in_process``, ``shared`` or ``kafka``.
 
-    Attributes:
-        broker: it.
-        kind: ``in_process``, ``shared`` or ``kafka``.
-        expire: makes the group expel the member that the reader is, its only one.
-        append_batch: appends a record batch in Kafka's encoding; its first offset.
+    ``expire`` makes the group expel the reader, its only member. ``append_batch`` appends a record
+    batch in Kafka's encoding, and returns its first offset.
     """
 
     broker: Broker
@@ -54,7 +51,6 @@ class Bench:
     append_batch: Callable[[Partition, bytes], int]
 
     def name(self, stem: str = "t") -> str:
-        """Return a name that no other test uses."""
         return f"contract.{stem}-{uuid.uuid4().hex[:12]}"
 
     def topic(self, partitions: int = 1, **settings: str) -> str:
@@ -67,7 +63,6 @@ class Bench:
         return name
 
     def fill(self, topic: str, values: list[bytes], partition: int = 0) -> list[int]:
-        """Append values with one key; their offsets."""
         sink = self.broker.sink()
         sent = [sink.send(topic, b"k", value, partition=partition) for value in values]
         offsets = [delivery.wait(DEADLINE) for delivery in sent]
@@ -88,7 +83,6 @@ class Bench:
 
 
 def until(happened: Callable[[], object], seconds: float = DEADLINE) -> None:
-    """Call until it returns something true; fails when the time is over."""
     deadline = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < deadline, "it did not happen in time"

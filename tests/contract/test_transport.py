@@ -60,7 +60,7 @@ def test_whose_time_it_is_is_said(bench: Bench, kind: str) -> None:
     assert before - 1000 <= record.timestamp <= after + 1000
 
 
-def test_a_tombstone_has_no_value(bench: Bench, sink: Sink) -> None:
+def test_a_compacted_topic_takes_tombstones_and_wants_keys(bench: Bench, sink: Sink) -> None:
     topic = bench.topic(cleanup_policy="compact")
     sink.send(topic, b"k", b"v").wait(DEADLINE)
     sink.send(topic, b"k", None).wait(DEADLINE)
@@ -68,10 +68,6 @@ def test_a_tombstone_has_no_value(bench: Bench, sink: Sink) -> None:
         (b"k", b"v"),
         (b"k", None),
     ]
-
-
-def test_a_compacted_topic_wants_keys(bench: Bench, sink: Sink) -> None:
-    topic = bench.topic(cleanup_policy="compact")
     with pytest.raises(FatalError, match=r"key"):
         sink.send(topic, None, b"v").wait(DEADLINE)
 
@@ -166,19 +162,17 @@ def test_seek_moves_and_assign_keeps_the_positions_of_what_stays(
     assert got == [b"1", b"2", b"4", b"2"]
 
 
-def test_reading_without_a_position_is_refused(bench: Bench, reader: Reader) -> None:
+def test_reading_without_an_assignment_or_a_position_is_refused(
+    bench: Bench, reader: Reader
+) -> None:
     where = Partition(bench.topic(), 0)
+    with pytest.raises(FatalError, match=r"not assigned"):
+        reader.seek(where, 0)
     reader.assign([where])
     with pytest.raises(FatalError, match=r"position"):
         reader.poll(1.0)
     with pytest.raises(FatalError):
         reader.position(where)
-
-
-def test_what_is_not_assigned_cannot_be_sought(bench: Bench, reader: Reader) -> None:
-    where = Partition(bench.topic(), 0)
-    with pytest.raises(FatalError, match=r"not assigned"):
-        reader.seek(where, 0)
 
 
 def test_an_empty_poll_returns_after_its_timeout(bench: Bench, reader: Reader) -> None:
@@ -236,7 +230,9 @@ def test_many_threads_share_an_administrator(bench: Bench) -> None:
     assert found == [(2, 2)] * 24
 
 
-def test_a_trimmed_position_is_refused_and_the_start_is_known(bench: Bench, reader: Reader) -> None:
+def test_a_position_outside_the_log_is_refused_and_the_start_is_known(
+    bench: Bench, reader: Reader
+) -> None:
     topic = bench.topic()
     where = Partition(topic, 0)
     bench.fill(topic, [b"0", b"1", b"2", b"3"])
@@ -245,23 +241,14 @@ def test_a_trimmed_position_is_refused_and_the_start_is_known(bench: Bench, read
     assert topics.log_starts([where]) == {where: 3}
     assert topics.log_ends([where]) == {where: 4}
     reader.assign([where])
-    reader.seek(where, 1)
-    with pytest.raises(FatalError, match=r"outside the log"):
-        until(lambda: reader.poll(0.2))
+    for outside in (1, 5):
+        reader.seek(where, outside)
+        with pytest.raises(FatalError, match=r"outside the log"):
+            until(lambda: reader.poll(0.2))
     reader.seek(where, 3)
     got = []
     until(lambda: got.extend(r.value for r in reader.poll(0.2)) or got)
     assert got == [b"3"]
-
-
-def test_a_position_above_the_end_is_refused(bench: Bench, reader: Reader) -> None:
-    topic = bench.topic()
-    where = Partition(topic, 0)
-    bench.fill(topic, [b"0"])
-    reader.assign([where])
-    reader.seek(where, 5)
-    with pytest.raises(FatalError, match=r"outside the log"):
-        until(lambda: reader.poll(0.2))
 
 
 def test_trimming_beyond_the_end_or_a_compacted_topic_is_refused(bench: Bench) -> None:

@@ -15,10 +15,11 @@ import pytest
 
 from calmstream.broker.kafka import connect
 from calmstream.broker.security import SecurityConfig
-from calmstream.broker.transport import Partition, Sink, TopicSpec
+from calmstream.broker.transport import Partition, Sink, Topics, TopicSpec
 from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
 from tests.brokers.native import NativeKafka
 from tests.brokers.provide import or_skip
+from tests.brokers.relay import Relay
 from tests.contract.conftest import DEADLINE, until
 from tests.support.ports import free_port
 
@@ -92,6 +93,13 @@ def _passes(call: Callable[[], object]) -> bool:
     return True
 
 
+def _described(topics: Topics, topic: str) -> bool:
+    try:
+        return topic in topics.describe([topic])
+    except RecoverableError:
+        return False
+
+
 def test_an_unreachable_broker_gives_one_line_in_time() -> None:
     address = f"127.0.0.1:{free_port()}"  # connections are refused
     started = time.monotonic()
@@ -142,7 +150,6 @@ def test_a_frozen_broker_is_recoverable_and_the_record_arrives_after_all(
 
 
 def _delivered(sink: Sink, topic: str) -> bool:
-    """Return whether a record is delivered."""
     return _passes(lambda: sink.send(topic, b"k", b"0").wait(DEADLINE))
 
 
@@ -218,11 +225,34 @@ def test_clients_survive_a_restart_of_the_broker(own: NativeKafka, topic: str, h
 
     until(lambda: group_reads_on() == [b"1"])
 
-    def described() -> bool:
-        try:
-            return topic in topics.describe([topic])
-        except RecoverableError:
-            return False
-
-    until(described)
+    until(lambda: _described(topics, topic))
     broker.close()
+
+
+def test_clients_find_a_single_broker_that_comes_back_at_another_address(
+    own: NativeKafka, topic: str
+) -> None:
+    where = Partition(topic, 0)
+    with Relay(own.bootstrap) as relay:
+        broker = connect(relay.address)
+        topics, sink, reader = broker.topics(), broker.sink(), broker.reader()
+        member = broker.group_reader(f"{topic}-group")
+        topics.create([TopicSpec(topic, 1)])
+        member.subscribe([topic])
+        until(lambda: [member.poll(0.1), member.assignment()][1])
+        member.seek(where, 0)
+        member.resume([where])
+        reader.assign([where])
+        reader.seek(where, 0)
+        sink.send(topic, b"1", b"before").wait(30)
+        until(lambda: reader.poll(0.1))
+        until(lambda: member.poll(0.1))
+        before = own.bootstrap
+        own.move()
+        assert own.bootstrap != before
+        relay.target = own.bootstrap
+        until(lambda: _described(topics, topic))
+        until(lambda: _passes(lambda: sink.send(topic, b"2", b"after").wait(5)))
+        until(lambda: any(record.value == b"after" for record in reader.poll(0.1)))
+        until(lambda: any(record.value == b"after" for record in member.poll(0.1)))
+        broker.close()

@@ -10,28 +10,16 @@ from calmstream.broker.in_process.log import stored_bytes
 from calmstream.broker.transport import AssignmentChanges, Partition, TopicSpec
 from calmstream.common.errors import FatalError, RecoverableError
 from tests.support.batches import Row, batch
+from tests.support.clock import ManualClock
 from tests.support.faulty_broker import FaultyBroker, SendFault
 
 WHERE = Partition("t", 0)
 
 
-class Clock:
-    """A clock that moves only when a test sets it."""
-
-    def __init__(self, now: float = 0) -> None:
-        self.now = now
-
-    def milliseconds(self) -> int:
-        return int(self.now)
-
-    def seconds(self) -> float:
-        return self.now
-
-
-def _broker(clock: Clock | None = None, partitions: int = 1, **settings: str) -> FaultyBroker:
-    broker = FaultyBroker((clock or Clock()).milliseconds)
+def _broker(clock: ManualClock | None = None, **settings: str) -> FaultyBroker:
+    broker = FaultyBroker((clock or ManualClock()).now_ms)
     dotted = {key.replace("_", "."): value for key, value in settings.items()}
-    broker.topics().create([TopicSpec("t", partitions, dotted)])
+    broker.topics().create([TopicSpec("t", 1, dotted)])
     return broker
 
 
@@ -40,18 +28,13 @@ def _offsets(broker: FaultyBroker) -> list[int]:
 
 
 def test_append_times_follow_the_clock_even_backwards() -> None:
-    clock = Clock(1000)
+    clock = ManualClock()
     broker = _broker(clock, message_timestamp_type="LogAppendTime")
     sink = broker.sink()
-    for now in (1000, 5000, 3000):
-        clock.now = now
+    for clock.wall_ms in (1000, 5000, 3000):
         sink.send("t", b"k", b"v").wait(0)
-    records = broker.records(WHERE)
-    assert [(r.timestamp, r.append_time) for r in records] == [
-        (1000, True),
-        (5000, True),
-        (3000, True),
-    ]
+    stamps = [(r.timestamp, r.append_time) for r in broker.records(WHERE)]
+    assert stamps == [(1000, True), (5000, True), (3000, True)]
 
 
 @pytest.mark.parametrize(
@@ -106,19 +89,19 @@ def test_a_reader_moves_past_what_compaction_took_from_before_it() -> None:
 
 
 def test_tombstones_stay_for_their_retention() -> None:
-    clock = Clock(0)
+    clock = ManualClock()
     broker = _broker(clock, cleanup_policy="compact", delete_retention_ms="1000")
     sink = broker.sink()
     sink.send("t", b"k", b"v")
     sink.send("t", b"k", None)
-    for clock.now, left in ((999, [1]), (1000, [])):
+    for clock.wall_ms, left in ((999, [1]), (1000, [])):
         broker.compact("t", active=0)
         assert _offsets(broker) == left
 
 
 def test_a_silent_member_expires_when_another_polls() -> None:
-    clock = Clock(0)
-    broker = FaultyBroker(session_seconds=10, seconds=clock.seconds)
+    clock = ManualClock()
+    broker = FaultyBroker(session_seconds=10, seconds=clock.monotonic)
     broker.topics().create([TopicSpec("t", 2)])
     first, second = broker.group_reader("g"), broker.group_reader("g")
     for reader in (first, second):
@@ -129,7 +112,7 @@ def test_a_silent_member_expires_when_another_polls() -> None:
     mine = first.assignment()
     assert len(mine) == len(second.assignment()) == 1
     first.take_changes()
-    clock.now = 10.5
+    clock.advance(10.5)
     second.poll(0)
     assert len(second.assignment()) == 2
     first.poll(0)

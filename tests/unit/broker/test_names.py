@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
-from calmstream.broker.names import CentralNames, TopicNames
+from calmstream.broker.names import CentralNames, TopicNames, partition_of
 from calmstream.common.errors import InvalidInput
 
 DIGEST = "0123456789abcdef" * 4
@@ -32,3 +34,11 @@ def test_a_namespace_is_checked(namespace: str) -> None:
 def test_the_longest_names_are_allowed_in_kafka() -> None:
     names = TopicNames("n" * 64, "p" * 64, "f" * 64, 9999, 1, "o" * 64)
     assert max(len(spec.name) for spec in names.specs(0)) <= 249
+
+
+def test_every_partition_is_used_about_equally() -> None:
+    numbers = random.Random(3)
+    counts = [0] * 7
+    for _ in range(7000):
+        counts[partition_of(numbers.randbytes(16), 7)] += 1
+    assert all(800 < count < 1200 for count in counts)

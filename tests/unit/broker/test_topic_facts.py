@@ -40,11 +40,8 @@ def setting(topic: str, name: str, value: str) -> Callable[[TopicSpec], TopicSpe
     return lambda s: replace(s, settings=s.settings | {name: value}) if s.name == topic else s
 
 
-def test_what_the_plan_makes_is_accepted_with_the_least_retention() -> None:
+def test_what_the_plan_makes_is_accepted_with_the_least_retention_and_without_limit() -> None:
     made(PLAN, NAMES, lambda spec: spec)
-
-
-def test_reports_may_be_kept_for_ever() -> None:
     made(PLAN, NAMES, setting(NAMES.reports(1), "retention.ms", "-1"))
 
 

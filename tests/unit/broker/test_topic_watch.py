@@ -15,56 +15,55 @@ from tests.support.tally import small_plan
 from tests.support.tally_bench import DAY_MS, Stage, await_requests
 
 
-def turns(stage: Stage, running: TallyWorker | Publisher) -> None:
-    """Take turns until the role is ready."""
-    for _ in range(40):
-        running.turn()
-        stage.clock.advance(0.2)
-        await_requests()
-
-
 def away(*_: object) -> NoReturn:
     raise RecoverableError("the broker does not answer")
 
 
-def turn_until_it_stops(stage: Stage, turn: Callable[[], object]) -> None:
-    """Take turns until the worker stops, at most for 80 seconds of its clock."""
-    for _ in range(400):
+def take_turns(stage: Stage, turn: Callable[[], object], count: int = 400) -> None:
+    """Take turns of 0.2 seconds; 40 suffice for a role to be ready."""
+    for _ in range(count):
         turn()
         stage.clock.advance(0.2)
         await_requests()
 
 
-@pytest.mark.parametrize("which", ["reports", "state", "dead_letters"])
-def test_a_worker_stops_when_a_topic_it_uses_is_gone(which: str) -> None:
-    stage = Stage(small_plan())
-    worker = stage.worker()
-    stage.turns(worker)
+ROLES = pytest.mark.parametrize("role", ["worker", "publisher"])
+
+
+def ready(role: str, **settings: object) -> tuple[Stage, TallyWorker | Publisher]:
+    stage = Stage(small_plan(), settings)
+    running = getattr(stage, role)()
+    take_turns(stage, running.turn, 40)
+    return stage, running
+
+
+@pytest.mark.parametrize(
+    ("role", "which"),
+    [
+        ("worker", "reports"),
+        ("worker", "state"),
+        ("worker", "dead_letters"),
+        ("publisher", "state"),
+        ("publisher", "snapshots"),
+    ],
+)
+def test_a_role_stops_when_a_topic_it_uses_is_gone(role: str, which: str) -> None:
+    stage, running = ready(role)
     name = stage.names.reports(0) if which == "reports" else getattr(stage.names, which)
     stage.topics.delete([name])
-    with pytest.raises(FatalError, match=f"{name} was deleted while it was in use"):
-        turn_until_it_stops(stage, worker.turn)
+    wanted = (
+        "was deleted while it was in use" if role == "worker" else "(was deleted|does not exist)"
+    )
+    with pytest.raises(FatalError, match=f"{name}.*{wanted}"):
+        take_turns(stage, running.turn)
 
 
 def test_a_topic_created_again_is_another_one() -> None:
-    stage = Stage(small_plan())
-    worker = stage.worker()
-    stage.turns(worker)
+    stage, worker = ready("worker")
     stage.topics.delete([stage.names.state])
     stage.topics.create(stage.names.specs(7 * DAY_MS))
     with pytest.raises(FatalError, match="created again"):
-        turn_until_it_stops(stage, worker.turn)
-
-
-@pytest.mark.parametrize("which", ["state", "snapshots"])
-def test_a_publisher_stops_too(which: str) -> None:
-    stage = Stage(small_plan())
-    publisher = stage.publisher()
-    publisher.turn()
-    name = getattr(stage.names, which)
-    stage.topics.delete([name])
-    with pytest.raises(FatalError, match=rf"{name}.*(was deleted|does not exist)"):
-        turn_until_it_stops(stage, publisher.turn)
+        take_turns(stage, worker.turn)
 
 
 CHANGES = [
@@ -73,40 +72,34 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize("role", ["worker", "publisher"])
+@ROLES
 @pytest.mark.parametrize(("which", "settings", "said"), CHANGES)
 def test_a_setting_that_changes_stops_a_role_with_the_remedy(
     role: str, which: str, settings: dict[str, str], said: str
 ) -> None:
-    stage = Stage(small_plan())
-    running = getattr(stage, role)()
-    turns(stage, running)
+    stage, running = ready(role)
     name = stage.names.reports(0) if which == "reports" else stage.names.state
     stage.topics.alter([name], settings)
     with pytest.raises(FatalError, match=f"topic {name} has .*{said}.*then start again"):
-        turn_until_it_stops(stage, running.turn)
+        take_turns(stage, running.turn)
 
 
-@pytest.mark.parametrize("role", ["worker", "publisher"])
+@ROLES
 def test_added_partitions_are_said_and_counted_around(role: str) -> None:
-    stage = Stage(small_plan())
-    running = getattr(stage, role)()
-    turns(stage, running)
+    stage, running = ready(role)
     assert running.health.readiness().well
     stage.broker.grow(stage.names.reports(0), stage.plan.partitions + 3)
-    turn_until_it_stops(stage, running.turn)
+    take_turns(stage, running.turn)
     verdict = running.health.readiness()
     assert not verdict.well
     assert "collect under a new plan" in verdict.detail
 
 
-@pytest.mark.parametrize("role", ["worker", "publisher"])
+@ROLES
 def test_a_role_says_that_no_broker_answers_and_ends_after_the_retry_time(
     role: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage = Stage(small_plan(), {"retry_seconds": 60.0})
-    running = getattr(stage, role)()
-    turns(stage, running)
+    stage, running = ready(role, retry_seconds=60.0)
     said: list[str] = []
 
     def turn() -> None:
@@ -116,6 +109,6 @@ def test_a_role_says_that_no_broker_answers_and_ends_after_the_retry_time(
     for call in ("describe", "log_ends", "log_starts"):
         monkeypatch.setattr(InProcessTopics, call, away)
     with pytest.raises(BrokerUnreachable, match="no broker has answered for"):
-        turn_until_it_stops(stage, turn)
+        take_turns(stage, turn)
     assert any("no broker has answered for" in detail for detail in said)
     assert stage.clock.monotonic() < 120

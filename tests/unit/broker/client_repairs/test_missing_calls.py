@@ -47,10 +47,6 @@ def test_without_the_repair_the_producers_thread_survives_a_close_that_runs_out_
     with pytest.raises(kafka_errors.KafkaTimeoutError):
         KafkaProducer.close(producer, timeout=0.1)
     assert calls == [], "the fault is gone: delete force_close"
-
-
-def test_the_producers_thread_is_stopped() -> None:
-    producer, calls = new_producer()
     force_close(producer)
     assert calls == ["force_close"]
 
@@ -80,11 +76,7 @@ def test_without_the_repair_the_client_goes_over_all_partitions_for_one_position
     consumer._subscription.seek(WHERE, 7)
     assert KafkaConsumer.position(consumer, WHERE, timeout_ms=1000) == 7
     assert passes == ["refresh", "reset", "validate"], "the fault is gone: use position"
-
-
-def test_the_state_of_a_partition_is_looked_up_directly() -> None:
-    consumer, passes = new_consumer()
-    consumer._subscription.seek(WHERE, 7)
+    passes.clear()
     assert partition_state(consumer, WHERE).position.offset == 7
     assert partition_state(consumer, ("t", 1)) is None
     assert passes == []

@@ -1,17 +1,20 @@
-"""Check which broker node the Kafka client asks when one of them does not answer."""
+"""Check which broker node a client asks, and that it goes on refreshing its metadata."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from kafka import errors as kafka_errors
+from kafka.cluster import ClusterMetadata
 from kafka.future import Future
 from kafka.net.manager import KafkaConnectionManager
 
-from calmstream.broker.kafka.client_repairs.nodes import NodeChoice
+from calmstream.broker.kafka.client_repairs.nodes import NodeChoice, keep_refreshing
 
 WELL, OTHER, BOOTSTRAP = 1, 2, 9
 TRIES = 64  # the choice among equals is random: one wrong in two shows at 1e-19
@@ -111,7 +114,7 @@ def test_without_the_repair_the_client_prefers_a_node_without_a_connection(bench
     bench.connect(WELL).greet().ask(99.9)
     theirs = KafkaConnectionManager.least_loaded_node
     assert {theirs(bench.manager) for _ in range(TRIES)} == {OTHER}, (
-        "the fault is gone: delete the module"
+        "the fault is gone: delete NodeChoice"
     )
     assert bench.chosen() == {WELL}
 
@@ -165,7 +168,62 @@ def test_without_the_repair_the_client_does_not_renew_the_list_for_an_unknown_no
     bench = Bench(WELL)
     with pytest.raises(kafka_errors.UnknownBrokerIdError):
         KafkaConnectionManager.get_connection(bench.manager, OTHER)
-    assert bench.manager.updates == 0, "the fault is gone: delete this part of the module"
+    assert bench.manager.updates == 0, "the fault is gone: delete this part of NodeChoice"
     with pytest.raises(kafka_errors.UnknownBrokerIdError):
         bench.connect(OTHER)
     assert bench.manager.updates == 1
+
+
+class Cluster(ClusterMetadata):  # type: ignore[misc]  # the client has no types
+    """The client's own metadata with its loop, whose requests end as a test says."""
+
+    def __init__(self, *outcomes: BaseException | None) -> None:
+        super().__init__(bootstrap_servers=["127.0.0.1:1"])
+        self._manager = SimpleNamespace(bootstrapped=True, connection_delay=lambda _: 0)
+        self._refresh_loop_future = "it runs"
+        self.outcomes = list(outcomes)
+        self.waits: list[float] = []
+
+        async def wait(seconds: float) -> None:
+            self.waits.append(seconds)
+            self._last_refresh_ms = float("-inf")  # the pause has passed
+            self.closed = not self.outcomes
+
+        wait.notify = lambda: None  # type: ignore[attr-defined]
+        self._wakeup = wait
+
+    async def _do_refresh_metadata(self, _node: object) -> None:
+        outcome = self.outcomes.pop(0)
+        if outcome is not None:
+            raise outcome
+        self._need_update = False
+        self._last_refresh_ms = self._last_successful_refresh_ms = float("inf")
+
+
+@pytest.fixture(autouse=True)
+def _still_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stop the clock: the pauses are milliseconds, which may pass between any two lines."""
+    monkeypatch.setattr("kafka.cluster.time", SimpleNamespace(monotonic=lambda: 1000.0))
+
+
+def client(cluster: Cluster) -> Any:
+    return SimpleNamespace(_manager=SimpleNamespace(cluster=cluster))
+
+
+ERROR = RuntimeError("Set changed size during iteration")
+
+
+def test_without_the_repair_an_error_ends_the_loop() -> None:
+    cluster = Cluster(ERROR, None)
+    with pytest.raises(RuntimeError):
+        asyncio.run(cluster._refresh_loop())
+    assert len(cluster.outcomes) == 1, "the fault is gone: delete keep_refreshing"
+
+
+@pytest.mark.parametrize("error", [ERROR, kafka_errors.NodeNotReadyError()])
+def test_the_loop_survives_errors(error: Exception) -> None:
+    cluster = Cluster(error, error, None)
+    keep_refreshing(client(cluster))
+    asyncio.run(cluster._refresh_loop())
+    assert cluster.outcomes == []
+    assert not cluster.need_update

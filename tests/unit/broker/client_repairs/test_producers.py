@@ -50,7 +50,7 @@ def test_without_the_repair_the_producer_is_dead_after_one_request_that_timed_ou
     manager = new_manager()
     manager.init_producer_id()
     answer(manager, TIMED_OUT)
-    assert manager.has_fatal_error(), "the fault is gone: delete producer_ids.py"
+    assert manager.has_fatal_error(), "the fault is gone: delete retry_id_requests"
 
 
 def test_an_id_is_asked_for_until_it_comes(manager: TransactionManager) -> None:
@@ -76,7 +76,7 @@ BATCH = SimpleNamespace(producer_id=-1)
 def test_without_the_repair_the_producer_is_dead_after_one_refused_record() -> None:
     manager = new_manager()
     decision = manager.classify_batch_error(REFUSED, BATCH)
-    assert decision == manager.ERROR_CLASS_FATAL, "the fault is gone: delete refused_records.py"
+    assert decision == manager.ERROR_CLASS_FATAL, "the fault is gone: delete its repair"
 
 
 def test_a_refused_record_costs_a_new_epoch_and_not_the_producer() -> None:
@@ -144,7 +144,7 @@ def test_without_the_repair_the_producer_never_asks_for_another_id() -> None:
     manager.init_producer_id()
     assert not manager.has_producer_id()
     assert manager.next_request_handler(False) is None, (
-        "the fault is gone: delete expired_batches.py"
+        "the fault is gone: delete request_new_id_after_expiry"
     )
 
 
@@ -167,7 +167,7 @@ def test_without_the_repair_the_client_takes_seconds_for_milliseconds() -> None:
     manager = SimpleNamespace(connection_delay=lambda _: 1.5)
     delay = KafkaNetClient.connection_delay(SimpleNamespace(_manager=manager), 2)
     used = "node_delay_ms = self._client.connection_delay(node)" in inspect.getsource(Sender)
-    assert (delay, used) == (1.5, True), "the fault is gone: see whether busy_waiting.py is needed"
+    assert (delay, used) == (1.5, True), "the fault is gone: see pause_while_connecting"
 
 
 @pytest.mark.parametrize(("seconds", "milliseconds"), [(0.0, 20.0), (0.001, 20.0), (1.5, 1500.0)])
