@@ -172,7 +172,7 @@ def read_headers(data: bytes) -> Headers:
     """Return the headers of a section; none if it is damaged or has too many."""
     headers = []
     try:
-        count, at = _read_varint(data, 0)
+        count, at = read_varint(data, 0)
         if not 0 <= count <= MAX_HEADERS:
             return ()
         for _ in range(count):
@@ -206,7 +206,7 @@ def varint(number: int) -> bytes:
 
 def _bytes(data: bytes, at: int) -> tuple[bytes | None, int]:
     """Return bytes after their length, None for a negative length, and the position after them."""
-    size, at = _read_varint(data, at)
+    size, at = read_varint(data, at)
     if size < 0:
         return None, at
     if at + size > len(data):
@@ -214,7 +214,7 @@ def _bytes(data: bytes, at: int) -> tuple[bytes | None, int]:
     return data[at : at + size], at + size
 
 
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
     """Return a zigzag varint and the position after it; ``record_fields`` explains the format."""
     value = shift = 0
     while True:

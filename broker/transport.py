@@ -23,23 +23,8 @@ from typing import Protocol
 from calmstream.broker.records import Chunk, Damage, Headers, Partition, Record
 from calmstream.common.errors import CalmstreamError
 
-__all__ = [
-    "AssignmentChanges",
-    "Broker",
-    "Chunk",
-    "Damage",
-    "Delivery",
-    "GroupReader",
-    "Headers",
-    "Partition",
-    "Reader",
-    "Reading",
-    "Record",
-    "Sink",
-    "TopicInfo",
-    "TopicSpec",
-    "Topics",
-]
+# Also exported from here, beside what is defined below.
+__all__ = ["Chunk", "Damage", "Headers", "Partition", "Record"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,11 +60,7 @@ class InProcessSink:
         with self._cluster.lock:
             if self.closed:
                 raise FatalError("the sink is closed")
-            try:
-                where = self._cluster.log(Partition(topic, partition)).partition
-            except FatalError as error:
-                delivery.settle(error)
-                return delivery
+            where = Partition(topic, partition)
             self._cluster.send(where, key, value, headers, delivery.settle)
             if not delivery.done():
                 self._pending.append(delivery)

@@ -13,19 +13,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calmstream.broker.records import Integers
+from calmstream.broker.records import Integers, read_varint
 
 Flags = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
 
-Spans = tuple[list[int], list[int]]
-
 # Maximum number of bytes of a varint of 32 and of 64 bits.
 _SHORT = 5
 _LONG = 10
-_LAST_SHIFT = 7 * (_SHORT - 1)
-_MIN_EQUAL = 32
-"""With at least this many records, it is worth testing first whether all have the same length."""
 
 
 class Fields(NamedTuple):
@@ -43,47 +38,23 @@ class Fields(NamedTuple):
     bad: Flags
 
 
-def record_spans(data: bytes, start: int, end: int, count: int) -> Spans | None:
-    """Find the position of each record of a batch. Cost: O(count)."""
-    if count >= _MIN_EQUAL:
-        same = _equal_spans(data, start, end, count)
-        if same is not None:
-            return same
+def record_spans(
+    data: bytes, start: int, end: int, count: int
+) -> tuple[list[int], list[int]] | None:
+    """Return start and end of each record; None unless the records fill the batch."""
     starts, ends = [], []
     at = start
-    for _ in range(count):
-        length = shift = 0
-        while True:
-            if at >= end or shift > _LAST_SHIFT:
+    try:
+        for _ in range(count):
+            length, at = read_varint(data, at)
+            starts.append(at)
+            at += length
+            if length < 0 or at > end:
                 return None
-            byte = data[at]
-            at += 1
-            length |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                break
-            shift += 7
-        starts.append(at)
-        at += length >> 1
-        if length & 1 or at > end:
-            return None  # an odd zigzag number is negative
-        ends.append(at)
+            ends.append(at)
+    except ValueError:
+        return None
     return (starts, ends) if at == end else None
-
-
-def _equal_spans(data: bytes, start: int, end: int, count: int) -> Spans | None:
-    """Return the positions if all records have the same length, else None. One array comparison."""
-    stride, rest = divmod(end - start, count)
-    if rest or stride < 2:
-        return None
-    size = next((i + 1 for i in range(min(_SHORT, stride)) if data[start + i] < 0x80), 0)
-    prefix = data[start : start + size]
-    stated = sum((byte & 0x7F) << 7 * i for i, byte in enumerate(prefix))
-    if not size or stated != 2 * (stride - size):
-        return None
-    rows = np.frombuffer(data, np.uint8, end - start, start).reshape(count, stride)
-    if not (rows[:, :size] == np.frombuffer(prefix, np.uint8)).all():
-        return None
-    return list(range(start + size, end, stride)), list(range(start + stride, end + 1, stride))
 
 
 def read_fields(data: bytes, starts: Sequence[int], ends: Sequence[int]) -> Fields:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import structlog
@@ -100,18 +100,8 @@ class HttpServer:
         self._server.should_exit = True
 
 
-class ServerRequest:
-    """A request without a body, as a :data:`Handler` sees it."""
-
-    def __init__(self, method: str, path: str, headers: Mapping[bytes, bytes]) -> None:
-        self.method, self.path = method, path
-        self._headers = headers
-
-    def header(self, name: str) -> str:
-        return self._headers.get(name.encode(), b"").decode("latin-1")
-
-
-Handler = Callable[[ServerRequest], HttpReply]
+Handler = Callable[[str, str], HttpReply]
+"""Answers a request without a body, from its path and its header ``accept``."""
 
 
 class ThreadServer:
@@ -135,9 +125,9 @@ class ThreadServer:
             runner.run(self._server.run())
 
     async def _app(self, scope: Any, _receive: Any, send: Any) -> None:
-        request = ServerRequest(scope["method"], scope["path"], dict(scope["headers"]))
+        accept = dict(scope["headers"]).get(b"accept", b"").decode("latin-1")
         try:
-            answer = await asyncio.to_thread(self._handler, request)
+            answer = await asyncio.to_thread(self._handler, scope["path"], accept)
         except Exception as error:  # noqa: BLE001 - one request's defect is not another's
             structlog.get_logger("calmstream.http").error("defect", **defect(error))
             answer = HttpReply(500, b"defect\n", ((b"content-type", b"text/plain"),))

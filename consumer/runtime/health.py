@@ -15,7 +15,7 @@ from prometheus_client.exposition import choose_encoder
 
 from calmstream.common.clock import Clock
 from calmstream.common.http.answer import HttpReply
-from calmstream.common.http.server import Handler, ServerRequest
+from calmstream.common.http.server import Handler
 
 SILENCE_SECONDS = 60.0
 """A loop that has not run for this long is not alive; every round takes a few seconds at most."""
@@ -139,13 +139,13 @@ def health_app(registry: CollectorRegistry, roles: Iterable[RoleHealth]) -> Hand
         "/readyz": RoleHealth.readiness,
     }
 
-    def answer(request: ServerRequest) -> HttpReply:
-        if request.path == "/metrics":
-            encode, media_type = choose_encoder(request.header("accept"))
+    def answer(path: str, accept: str) -> HttpReply:
+        if path == "/metrics":
+            encode, media_type = choose_encoder(accept)
             return _answer(200, encode(registry), media_type)
-        if request.path not in checks:
+        if path not in checks:
             return _answer(404, b"try /metrics, /livez or /readyz\n")
-        check = checks[request.path]
+        check = checks[path]
         verdicts = [check(role) for role in all_roles]
         lines = []
         for role, verdict in zip(all_roles, verdicts, strict=True):

@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter
 
 from calmstream.cli import main
-from calmstream.common.http.server import ServerRequest, ThreadServer
+from calmstream.common.http.server import ThreadServer
 from calmstream.consumer.runtime.health import RoleHealth, Verdict, health_app
 from tests.support.clock import ManualClock
 
@@ -31,7 +31,7 @@ def roles(clock: ManualClock) -> list[RoleHealth]:
 
 
 def ask(app: Any, path: str) -> tuple[int, str]:
-    answer = app(ServerRequest("GET", path, {}))
+    answer = app(path, "")
     return answer.status, answer.body.decode()
 
 
@@ -117,7 +117,7 @@ def main_with(argv: list[str], **variables: str) -> int:
 
 
 def test_a_defect_of_the_application_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    server = ThreadServer(lambda _: 1 // 0, "127.0.0.1", 0, "tests")  # type: ignore[arg-type,return-value]
+    server = ThreadServer(lambda *_: 1 // 0, "127.0.0.1", 0, "tests")  # type: ignore[arg-type,return-value]
     try:
         with pytest.raises(urllib.error.HTTPError, match="500"):
             urllib.request.urlopen(f"http://127.0.0.1:{server.port}/", timeout=SECONDS)
