@@ -249,9 +249,6 @@ class Topics(Protocol):
         A member that has died owns its partitions until its session ends.
         """
 
-    def trim(self, offsets: Mapping[Partition, int]) -> None:
-        """Delete all records below the given offsets."""
-
     def alter(self, names: Sequence[str], settings: Mapping[str, str]) -> None:
         """Change these settings of existing topics; their other settings stay as they are."""
 

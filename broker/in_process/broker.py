@@ -103,11 +103,6 @@ class InProcessTopics:
         with self._cluster.lock:
             return frozenset().union(*(self._cluster.group(name).owned() for name in groups))
 
-    def trim(self, offsets: Mapping[Partition, int]) -> None:
-        with self._cluster.lock:
-            for partition, offset in offsets.items():
-                self._cluster.log(partition).trim(offset)
-
     def alter(self, names: Sequence[str], settings: Mapping[str, str]) -> None:
         with self._cluster.lock:
             for name in names:

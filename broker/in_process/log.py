@@ -1,9 +1,10 @@
-"""The log of one partition: append, read, trim; without a lock or a clock."""
+"""The log of one partition: append and read, without a lock or a clock."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
+from operator import attrgetter
 
 from calmstream.broker.records import varint, write_headers
 from calmstream.broker.transport import Headers, Partition, Record
@@ -31,7 +32,6 @@ class PartitionLog:
         self.settings = settings
         self.start = self.end = 0
         self.records: list[Record] = []
-        self._offsets: list[int] = []
 
     @property
     def append_time(self) -> bool:
@@ -60,23 +60,9 @@ class PartitionLog:
                 f"{self.start} to {self.end}"
             )
             raise concerning(error, [self.partition.topic])
-        first = bisect_left(self._offsets, position)
+        first = bisect_left(self.records, position, key=attrgetter("offset"))
         return self.records[first : first + limit]
 
-    def trim(self, offset: int) -> None:
-        if "delete" not in self.settings["cleanup.policy"]:
-            raise FatalError(f"{self.partition}: a topic that is only compacted cannot be trimmed")
-        if offset > self.end:
-            raise FatalError(f"{self.partition}: cannot trim to {offset} above the end {self.end}")
-        if offset > self.start:
-            self.start = offset
-            self.keep(self.records[bisect_left(self._offsets, offset) :])
-
     def add(self, record: Record) -> None:
-        self._offsets.append(record.offset)
         self.records.append(record)
         self.end = record.offset + 1
-
-    def keep(self, records: list[Record]) -> None:
-        self.records = records
-        self._offsets = [record.offset for record in records]

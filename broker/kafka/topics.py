@@ -1,4 +1,4 @@
-"""Administration of topics in an Apache Kafka cluster: create, describe, trim, alter, delete."""
+"""Administration of topics in an Apache Kafka cluster: create, describe, alter, delete."""
 
 from __future__ import annotations
 
@@ -110,12 +110,6 @@ class KafkaTopics:
             for topic in (member["member_assignment"] or {}).get("assigned_partitions", ())
             for number in topic["partitions"]
         )
-
-    def trim(self, offsets: Mapping[Partition, int]) -> None:
-        if offsets:
-            wanted = {TopicPartition(*partition): offset for partition, offset in offsets.items()}
-            with translated(f"trimming {_few(offsets)}", "DELETE"):
-                self._admin.delete_records(wanted, timeout_ms=milliseconds(self._seconds))
 
     def alter(self, names: Sequence[str], settings: Mapping[str, str]) -> None:
         changes = [ConfigResource(ConfigResourceType.TOPIC, name, dict(settings)) for name in names]

@@ -88,7 +88,6 @@ class _OpenTopics:
         self.log_ends = topics.log_ends
         self.first_after = topics.first_after
         self.owned = topics.owned
-        self.trim = topics.trim
         self.alter = topics.alter
 
     def close(self) -> None: ...

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import MemberToRemove
 
 from calmstream.broker.kafka import connect
 from calmstream.broker.shared.broker import SharedBroker
@@ -42,13 +44,15 @@ class Bench:
     """A transport under test: ``in_process``, ``shared`` or ``kafka``.
 
     ``expire`` makes the group expel the reader, its only member. ``append_batch`` appends a record
-    batch in Kafka's encoding, and returns its first offset.
+    batch in Kafka's encoding, and returns its first offset. ``trim`` deletes the
+    records below these offsets.
     """
 
     broker: Broker
     kind: str
     expire: Callable[[str, GroupReader], None]
     append_batch: Callable[[Partition, bytes], int]
+    trim: Callable[[Mapping[Partition, int]], None]
 
     def name(self, stem: str = "t") -> str:
         return f"contract.{stem}-{uuid.uuid4().hex[:12]}"
@@ -90,9 +94,6 @@ def until(happened: Callable[[], object], seconds: float = DEADLINE) -> None:
 
 def _expire_in_kafka(bootstrap: str) -> Callable[[str, GroupReader], None]:
     def expire(group: str, _reader: GroupReader) -> None:
-        from kafka import KafkaAdminClient
-        from kafka.admin import MemberToRemove
-
         admin = KafkaAdminClient(bootstrap_servers=bootstrap)
         members = admin.describe_groups([group])[group]["members"]
         assert len(members) == 1
@@ -100,6 +101,15 @@ def _expire_in_kafka(bootstrap: str) -> Callable[[str, GroupReader], None]:
         admin.close()
 
     return expire
+
+
+def _trim_in_kafka(bootstrap: str) -> Callable[[Mapping[Partition, int]], None]:
+    def trim(offsets: Mapping[Partition, int]) -> None:
+        admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+        admin.delete_records({TopicPartition(*where): end for where, end in offsets.items()})
+        admin.close()
+
+    return trim
 
 
 def _expire_in_process(_group: str, reader: GroupReader) -> None:
@@ -173,7 +183,8 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     if request.param == "shared":
         sharing = SharingBroker(FaultyBroker())
         broker = sharing
-        yield Bench(sharing, "shared", _expire_in_process, sharing.append_batch)
+        trim = sharing.topics().trim
+        yield Bench(sharing, "shared", _expire_in_process, sharing.append_batch, trim)
     elif request.param == "kafka":
         bootstrap = request.getfixturevalue("kafka_bootstrap")
         broker = connect(bootstrap, session_seconds=SESSION_SECONDS, connect_seconds=DEADLINE)
@@ -182,10 +193,12 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
             "kafka",
             _expire_in_kafka(bootstrap),
             lambda where, raw: produce(bootstrap, *where, raw),
+            _trim_in_kafka(bootstrap),
         )
     else:
         broker = FaultyBroker()
-        yield Bench(broker, "in_process", _expire_in_process, broker.append_batch)
+        trim = broker.topics().trim
+        yield Bench(broker, "in_process", _expire_in_process, broker.append_batch, trim)
     broker.close()
 
 

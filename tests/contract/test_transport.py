@@ -237,7 +237,7 @@ def test_a_position_outside_the_log_is_refused_and_the_start_is_known(
     where = Partition(topic, 0)
     bench.fill(topic, [b"0", b"1", b"2", b"3"])
     topics = bench.broker.topics()
-    topics.trim({where: 3})
+    bench.trim({where: 3})
     assert topics.log_starts([where]) == {where: 3}
     assert topics.log_ends([where]) == {where: 4}
     reader.assign([where])
@@ -249,18 +249,6 @@ def test_a_position_outside_the_log_is_refused_and_the_start_is_known(
     got = []
     until(lambda: got.extend(r.value for r in reader.poll(0.2)) or got)
     assert got == [b"3"]
-
-
-def test_trimming_beyond_the_end_or_a_compacted_topic_is_refused(bench: Bench) -> None:
-    topics = bench.broker.topics()
-    plain, compacted = bench.topic(), bench.topic(cleanup_policy="compact")
-    bench.fill(plain, [b"0"])
-    bench.fill(compacted, [b"0"])
-    with pytest.raises(FatalError):
-        topics.trim({Partition(plain, 0): 2})
-    with pytest.raises(FatalError):
-        topics.trim({Partition(compacted, 0): 1})
-    assert len(bench.read(Partition(plain, 0))) == 1
 
 
 def test_compaction_keeps_the_last_of_each_key_at_its_offset(bench: Bench, sink: Sink) -> None:

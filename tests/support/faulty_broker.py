@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from enum import Enum
 
@@ -115,6 +115,15 @@ class FaultyTopics(InProcessTopics):
         self._check(partitions)
         return super().log_ends(partitions)
 
+    def trim(self, offsets: Mapping[Partition, int]) -> None:
+        """Delete the records below these offsets, as retention does."""
+        with self._cluster.lock:
+            for partition, offset in offsets.items():
+                log = self._cluster.log(partition)
+                assert offset <= log.end
+                log.start = max(log.start, offset)
+                log.records = [record for record in log.records if record.offset >= log.start]
+
     def _check(self, partitions: Collection[Partition]) -> None:
         if self._cluster.silent & set(partitions):
             raise RecoverableError("the broker did not answer in time")
@@ -152,7 +161,7 @@ class FaultyBroker(InProcessBroker):
                     if (r.damage or last[r.key] == r.offset)
                     and (r.value is not None or (r.timestamp > limit and not tombstones))
                 ]
-                log.keep(kept + log.records[cut:])
+                log.records = kept + log.records[cut:]
             self._cluster.lock.notify_all()
 
     def topics(self) -> FaultyTopics:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from kafka import KafkaAdminClient
+from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import NewPartitions
 
 from calmstream.broker.transport import Partition
@@ -83,7 +83,9 @@ def trim(fleet: Fleet) -> None:
     fleet.processes["tally"].kill()
     fleet.send("lost", 3)
     topics, where = fleet.broker.topics(), Partition(fleet.names("lost").reports(0), 0)
-    topics.trim(topics.log_ends([where]))
+    admin = KafkaAdminClient(bootstrap_servers=fleet.kafka.bootstrap)
+    admin.delete_records({TopicPartition(*where): topics.log_ends([where])[where]})
+    admin.close()
     fleet.start("tally")
 
 
