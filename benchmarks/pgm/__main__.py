@@ -1,8 +1,7 @@
 """Compare the noise-aware method with Private-PGM (the package `mbi`) on the same tallies.
 
-Both get the same views, tallies and weights. ``run`` measures missing points; ``run --again`` takes
-Private-PGM's results from ``.cache/pgm`` as long as the plans are the same, and ``run --ours``
-those in the file of results, without the package. Everything runs on one core.
+Both get the same views, tallies and weights. ``run`` measures missing points, ``run --ours`` our
+side of the others again, without the package. Everything runs on one core.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def points(args: argparse.Namespace) -> Iterator[Point]:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Measure the missing points, or all of them again."""
+    """Measure the missing points, or our side of the others."""
     # The package warns that with 32-bit numbers the fit may stall beyond 100,000 devices.
     os.environ["JAX_ENABLE_X64"] = "1"
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
@@ -55,8 +54,7 @@ def run(args: argparse.Namespace) -> None:
     started = time.monotonic()
     for point in points(args):
         name = f"accuracy-{point.name}"
-        wanted = name in results if args.ours else args.again or name not in results
-        if not wanted:
+        if (name in results) != args.ours:
             continue
         result = ours_again(point, results[name]) if args.ours else accuracy(point, args.repeats)
         study.put(name, result)
@@ -67,7 +65,6 @@ def run(args: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("what", choices=("run", "table"))
-    parser.add_argument("--again", action="store_true", help="measure all points again")
     parser.add_argument("--ours", action="store_true", help="measure only our side again")
     parser.add_argument("--only", type=lambda s: s.split(","), help="data sets")
     parser.add_argument("--epsilon", type=lambda s: s.split(","))

@@ -1,29 +1,17 @@
-"""Measure the errors of one point: ours and Private-PGM's, which are cached in ``.cache/pgm``."""
+"""Measure the errors of one point: ours and Private-PGM's; its package is needed for those only."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import asdict
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import orjson
 
 from benchmarks.pgm.problem import Point, Problem, draw, ours
 
-ROOT = Path(__file__).resolve().parents[2]
-CACHE = ROOT / ".cache" / "pgm"
 SOLVERS = ("mirror descent", "L-BFGS")
 MAX_JOINT = 1 << 23  # largest joint table for which the fast inference is used
-
-
-def digest(problem: Problem, *more: object) -> str:
-    """Return a digest of Private-PGM's inputs, targets, version and settings (``more``)."""
-    value = hashlib.sha256(orjson.dumps([inputs_digest(problem), version("mbi")]))
-    value.update(repr(more).encode())
-    return value.hexdigest()[:32]
 
 
 def inputs_digest(problem: Problem) -> str:
@@ -36,18 +24,6 @@ def inputs_digest(problem: Problem) -> str:
     return value.hexdigest()[:32]
 
 
-def cached(problem: Problem, solver: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Return the cached result, or measure it and cache it."""
-    path = CACHE / f"{digest(problem, 'fast', solver)}.json"
-    if not path.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial")
-        partial.write_bytes(orjson.dumps(measure()))
-        partial.rename(path)
-    result: dict[str, Any] = orjson.loads(path.read_bytes())
-    return result
-
-
 def accuracy(point: Point, repeats: int) -> dict[str, Any]:
     """Measure the errors of our method and of both solvers, with the same data in each repeat."""
     plan = point.plan()
@@ -58,7 +34,7 @@ def accuracy(point: Point, repeats: int) -> dict[str, Any]:
         digests.append(inputs_digest(problem))
         rows["ours"].append(ours(problem))
         for solver in SOLVERS:
-            rows[solver].append(cached(problem, solver, lambda: _fast(problem, solver)))  # noqa: B023 - called at once
+            rows[solver].append(_fast(problem, solver))
     header = {"part": "accuracy", "point": asdict(point), "views": _views(plan)}
     return header | {"problems": digests, "rows": rows}
 

@@ -1,10 +1,4 @@
-"""Check the commands for plans of the central model.
-
-A *central* plan collects raw records and adds noise at release; a *local* plan collects reports
-that devices have randomised. The tests write central plans, check that each kind of plan is refused
-by the commands for the other kind, and check that every refusal is one line. `main` returns the
-exit code: 0 for success, 1 for a failure, 2 for wrong arguments or input.
-"""
+"""Check the commands for central plans: each kind of plan is refused by those for the other."""
 
 from __future__ import annotations
 
@@ -19,17 +13,14 @@ from calmstream.common.errors import PlanError
 from calmstream.estimators.central.plan import read_central_plan
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.tally import small_plan
+from tests.unit.calmstream.conftest import Command, Refused
 
 CSV = "sex,job\nF,nurse\nM,baker\nF,\n"
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """Return a folder with a table, a local plan, and a central plan made by the command.
-
-    The central plan has four releases: a lifetime of four hours with windows of one hour. Its
-    tables have up to two columns (--k 2).
-    """
+    """Return a folder with a table, a local plan, and a central plan of four releases."""
     (tmp_path / "people.csv").write_text(CSV)
     (tmp_path / "local.json").write_bytes(small_plan().to_bytes())
     argv = [
@@ -40,9 +31,7 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_plan_names_columns_and_no_values(
-    files: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_plan_names_columns_and_no_values(files: Path, command: Command) -> None:
     raw = (files / "central.json").read_bytes()
     plan = read_central_plan(raw)
     assert plan.columns == ("sex", "job")
@@ -56,8 +45,7 @@ def test_the_plan_names_columns_and_no_values(
     assert read_central_plan(older.to_bytes()) == older
     assert older.new_ledger.bound == "zcdp"
     argv = ["central", "plan", "x.csv", "--columns", "a", "--epsilon", "4"]
-    assert main([*argv, "--k", "1"]) == 0
-    shown = capsys.readouterr().out
+    shown = command(*argv, "--k", "1").out
     assert "not local privacy" in shown
     assert "epsilon 4, delta 1e-6" in shown
     assert "by the bound of zCDP the same noise would mean epsilon 4.73" in shown
@@ -73,14 +61,10 @@ def test_the_plan_names_columns_and_no_values(
     ],
 )
 def test_local_commands_refuse_a_central_plan(
-    files: Path, argv: list[str], capsys: pytest.CaptureFixture[str]
+    files: Path, argv: list[str], refused: Refused
 ) -> None:
-    capsys.readouterr()
-    command = [*argv, "--plan", str(files / "central.json"), "--bootstrap", "127.0.0.1:1"]
-    assert main(command) == 2
-    error = capsys.readouterr().err
-    assert "this is a central plan" in error
-    assert error.count("\n") == 1
+    where = ("--plan", files / "central.json", "--bootstrap", "127.0.0.1:1")
+    assert "this is a central plan" in refused(*argv, *where)
 
 
 @pytest.mark.parametrize(
@@ -94,33 +78,24 @@ def test_local_commands_refuse_a_central_plan(
     ],
 )
 def test_central_commands_refuse_a_local_plan(
-    files: Path, argv: list[str], capsys: pytest.CaptureFixture[str]
+    files: Path, argv: list[str], refused: Refused
 ) -> None:
-    capsys.readouterr()
-    assert main(["central", *argv, "--plan", str(files / "local.json")]) == 2
-    error = capsys.readouterr().err
+    error = refused("central", *argv, "--plan", files / "local.json")
     assert "this plan is not central" in error
-    assert error.count("\n") == 1
     assert not (files / "budget.json").exists()
 
 
 def test_the_account_is_made_once_and_needed(
-    files: Path, capsys: pytest.CaptureFixture[str]
+    files: Path, command: Command, refused: Refused
 ) -> None:
-    plan, account = str(files / "central.json"), str(files / "budget.json")
-    aggregate = [
-        "central", "aggregate", "--plan", plan, "--account", account,
-        "--bootstrap", "127.0.0.1:1",
-    ]  # fmt: skip
-    assert main(aggregate) == 1
-    assert "nothing is released without one" in capsys.readouterr().err
-    create = ["central", "account", "--plan", plan, "--account", account]
-    assert main(create) == 0
-    assert main(create) == 1
-    assert "already" in capsys.readouterr().err
-    Path(account).write_bytes(b"{}")
-    assert main(aggregate) == 1
-    assert "nothing is released" in capsys.readouterr().err
+    account = files / "budget.json"
+    of = ("--plan", files / "central.json", "--account", account)
+    aggregate = ("central", "aggregate", *of, "--bootstrap", "127.0.0.1:1")
+    assert "nothing is released without one" in refused(*aggregate, code=1)
+    assert command("central", "account", *of).code == 0
+    assert "already" in refused("central", "account", *of, code=1)
+    account.write_bytes(b"{}")
+    assert "nothing is released" in refused(*aggregate, code=1)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +122,7 @@ def test_a_malformed_plan_is_refused(files: Path, changes: dict[str, object], me
 
 
 def test_a_sample_and_its_users_are_stated_where_they_are_asked_for(
-    files: Path, capsys: pytest.CaptureFixture[str]
+    files: Path, command: Command
 ) -> None:
     before = read_central_plan((files / "central.json").read_bytes())
     assert (before.sample, before.users) == ("1", 0)
@@ -158,9 +133,7 @@ def test_a_sample_and_its_users_are_stated_where_they_are_asked_for(
         "central", "plan", str(files / "people.csv"), "--epsilon", "4", "--users",
         "2000000", "--k", "2", "--sample", "0.25", "--out", str(files / "sampled.json"),
     ]  # fmt: skip
-    capsys.readouterr()
-    assert main(argv) == 0
-    output = capsys.readouterr().out
+    output = command(*argv).out
     assert "a share of 0.25 of the users of a window counts, of at most 2,000,000" in output
     # The sample has 500,000 users; seven standard deviations (612 each) make it 504,287. A user
     # takes 400 bytes and 1,025 bytes for each of the two values: 1.2 GB in all.
@@ -171,19 +144,18 @@ def test_a_sample_and_its_users_are_stated_where_they_are_asked_for(
 
 
 def test_records_of_a_table_are_submitted_whatever_one_field_holds(
-    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    files: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
     broker = FaultyBroker()
     monkeypatch.setattr("calmstream.commands.central.kafka", lambda _: broker)
     monkeypatch.setattr(broker, "close", lambda: None)
-    where = ["--plan", str(files / "central.json"), "--bootstrap", "x:1"]
-    assert main(["central", "topics", *where]) == 0
+    where = ("--plan", files / "central.json", "--bootstrap", "x:1")
+    assert command("central", "topics", *where).code == 0
     rows = [b"u%d,F,nurse" % i for i in range(50)]
     rows += [b"u50,F," + b"x" * 300_000]  # a very long value
     rows += [b",M,baker"]  # no user id: left out
     rows += [b"m\xff,\xff\xfe,\0"]  # not UTF-8
     (files / "bad.csv").write_bytes(b"id,sex,job\n" + b"\n".join(rows))
-    capsys.readouterr()
-    records = ["--records", str(files / "bad.csv"), "--user-column", "id"]
-    assert main(["central", "submit", *where, *records]) == 0
-    assert capsys.readouterr().out == "52 raw records submitted; 1 without a user's id left out\n"
+    records = ("--records", files / "bad.csv", "--user-column", "id")
+    said = command("central", "submit", *where, *records)
+    assert said == (0, "52 raw records submitted; 1 without a user's id left out\n", "")

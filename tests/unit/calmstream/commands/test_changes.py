@@ -1,4 +1,4 @@
-"""``calmstream changes`` and the tests in ``calmstream query``, on a broker in memory."""
+"""``calmstream changes`` on a broker in memory."""
 
 from __future__ import annotations
 
@@ -9,27 +9,13 @@ from pathlib import Path
 import orjson
 import pytest
 
-from calmstream.broker.transport import Broker
-from calmstream.cli import main
 from calmstream.estimators.plan import Plan
 from tests.support.publisher import Bench, published_plan, work
+from tests.unit.calmstream.conftest import Command, Done
 
 EVEN = [0] * 100 + [1] * 100 + [2] * 100 + [3] * 100
 ODD = [0] * 250 + [1] * 50 + [2] * 50 + [3] * 50
-Run = Callable[..., tuple[int, str, str]]
-
-
-class Open:
-    """A broker that stays open after a command."""
-
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._broker, name)
-
-    def close(self) -> None:
-        """Do nothing."""
+Run = Callable[..., Done]
 
 
 def bench_of(plan: Plan, *windows: list[int], beside: Bench | None = None) -> Bench:
@@ -46,24 +32,21 @@ def bench_of(plan: Plan, *windows: list[int], beside: Bench | None = None) -> Be
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> Run:
     monkeypatch.setenv("COLUMNS", "80")
 
-    def command(bench: Bench, *words: str, other: Plan | None = None) -> tuple[int, str, str]:
-        for place in ("changes", "query"):
-            monkeypatch.setattr(f"calmstream.commands.{place}.kafka", lambda _: Open(bench.broker))
+    def changes(bench: Bench, *words: object, other: Plan | None = None) -> Done:
+        monkeypatch.setattr("calmstream.commands.changes.kafka", lambda _: bench.broker)
+        monkeypatch.setattr(bench.broker, "close", lambda: None, raising=False)
         path = tmp_path / "plan.json"
         path.write_bytes(bench.plan.to_bytes())
-        more = []
         if other is not None:
             (tmp_path / "other.json").write_bytes(other.to_bytes())
-            more = ["--other-plan", str(tmp_path / "other.json")]
-        head = [words[0], "--plan", str(path), "--bootstrap", "x:1", "--namespace", "test"]
-        code = main([*head, *words[1:], *more])
-        shown = capsys.readouterr()
-        return code, shown.out, shown.err
+            words = (*words, "--other-plan", tmp_path / "other.json")
+        where = ("--plan", path, "--bootstrap", "x:1", "--namespace", "test")
+        return command("changes", *where, *words)
 
-    return command
+    return changes
 
 
 def shifted() -> Bench:
@@ -71,21 +54,21 @@ def shifted() -> Bench:
 
 
 def test_the_page_fits_eighty_columns(run: Run) -> None:
-    code, out, err = run(shifted(), "changes")
+    code, out, err = run(shifted())
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 80
     assert "2 of 2 tables changed" in out
 
 
 def test_the_object_has_raw_and_fitted_differences(run: Run) -> None:
-    _, out, _ = run(shifted(), "changes", "--json")
+    _, out, _ = run(shifted(), "--json")
     for table in orjson.loads(out)["tables"]:
         for cell in table["differences"]:
             assert set(cell) == {"labels", "value", "stderr", "modelled", "modelled_stderr"}
             gap = abs(cell["modelled"] - cell["value"])
             assert gap <= 3 * (cell["stderr"] + cell["modelled_stderr"])
         assert sum(cell["modelled"] for cell in table["differences"]) == pytest.approx(0, abs=1e-5)
-    _, out, _ = run(shifted(), "changes", "--json", "--window", "1")
+    _, out, _ = run(shifted(), "--json", "--window", "1")
     first = orjson.loads(out)["tables"][0]["differences"][0]
     assert first["modelled"] == pytest.approx(0.0, abs=1e-6)
 
@@ -94,7 +77,7 @@ def test_two_plans_have_fitted_differences_of_each(run: Run) -> None:
     bench = shifted()
     other = replace(bench.plan, name="other", lineage="f" * 32)
     bench_of(other, EVEN, EVEN, EVEN, beside=bench)
-    code, out, _ = run(bench, "changes", "--json", other=other)
+    code, out, _ = run(bench, "--json", other=other)
     assert code == 0
     found = orjson.loads(out)
     assert found["other_plan"] == other.digest

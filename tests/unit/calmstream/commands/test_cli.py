@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from calmstream.cli import COMMANDS, main
+from calmstream.cli import main
 from calmstream.estimators.plan.document import read_plan
 from calmstream.producer.device import read_plan as device_plan
 from tests.support.plans import CRASHES
+from tests.unit.calmstream.conftest import Command, Refused
 
 
 @pytest.fixture
@@ -29,37 +30,17 @@ def planned(data: object, *more: object, epsilon: str = "1", k: int = 2) -> list
     return [str(word) for word in start]
 
 
-def line(capsys: pytest.CaptureFixture[str]) -> str:
-    """Return the one line on stderr."""
-    text = capsys.readouterr().err.strip()
-    assert "\n" not in text
-    assert text.startswith("calmstream: ")
-    return text
-
-
-def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    for name in COMMANDS:
-        with pytest.raises(SystemExit) as end:
-            main([name, "--help"])
-        assert end.value.code == 0
-        assert f"calmstream {name}" in capsys.readouterr().out
-
-
 def test_a_plan_that_devices_refuse_is_warned_about(
-    dictionary: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    dictionary: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(device_plan, "MAX_VIEWS", 1)
-    assert main(planned(dictionary, "--json")) == 0
-    [_, warning] = json.loads(capsys.readouterr().out)["warnings"]
+    [_, warning] = json.loads(command(*planned(dictionary, "--json")).out)["warnings"]
     assert re.fullmatch(r"Devices refuse it: [\d,]+ views; a device reads 1", warning)
 
 
-def test_the_printed_document_is_the_plan(
-    dictionary: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_printed_document_is_the_plan(dictionary: Path, command: Command) -> None:
     argv = planned(dictionary, "--json", "--guarantee", "w-event:4", "--lifetime", "1d")
-    assert main(argv) == 0
-    output = json.loads(capsys.readouterr().out)
+    output = json.loads(command(*argv).out)
     assert set(output) == {"loss", "plan", "precision", "read", "warnings"}
     assert output["warnings"] == []
     document = output["plan"]
@@ -69,10 +50,9 @@ def test_the_printed_document_is_the_plan(
 
 
 @pytest.mark.slow
-def test_a_missing_broker_is_named(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    capsys.readouterr()
-    assert main(["topics", "--plan", str(plan), "--bootstrap", "127.0.0.1:1"]) == 1
-    assert "127.0.0.1:1" in line(capsys)
+def test_a_missing_broker_is_named(plan: Path, refused: Refused) -> None:
+    where = ("--plan", plan, "--bootstrap", "127.0.0.1:1")
+    assert "127.0.0.1:1" in refused("topics", *where, code=1)
 
 
 @pytest.mark.parametrize(
@@ -90,25 +70,16 @@ def test_an_error_names_a_wrong_setting_as_the_user_gave_it(
     words: list[str],
     variables: dict[str, str],
     message: str,
-    capsys: pytest.CaptureFixture[str],
+    refused: Refused,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    Path(f"{plan}.csv").write_text("region,theme,crashed\nEU,dark,no\n")
     for name, value in variables.items():
         monkeypatch.setenv(f"CALMSTREAM_{name}", value)
-    capsys.readouterr()
-    argv = [word.format(plan=plan) for word in words]
-    try:
-        code = main([*argv, "--plan", str(plan), "--bootstrap", "127.0.0.1:1"])
-    except SystemExit as end:  # from the parser
-        code = end.code
-    assert code == 2
-    assert line(capsys).startswith(f"calmstream: {message}")
+    line = refused(*words, "--plan", plan, "--bootstrap", "127.0.0.1:1")
+    assert line.startswith(f"calmstream: {message}")
 
 
-def test_wrong_options_take_one_line_too(
-    dictionary: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_options_take_one_line_too(dictionary: Path, refused: Refused) -> None:
     for words, named in (
         (planned(dictionary, "--window", "soon"), "--window"),
         (planned(dictionary, "--guarantee", "w-event:x"), "--guarantee"),
@@ -116,10 +87,7 @@ def test_wrong_options_take_one_line_too(
         (["frobnicate"], "frobnicate"),
         ([], "COMMAND"),
     ):
-        with pytest.raises(SystemExit) as end:
-            main(words)
-        assert end.value.code == 2
-        message = line(capsys)
+        message = refused(*words)
         assert named in message
         assert "--help" in message
         assert "int()" not in message
@@ -137,7 +105,7 @@ def test_an_unexpected_error_is_one_line(
     error: Exception,
     message: str,
     dictionary: Path,
-    capsys: pytest.CaptureFixture[str],
+    refused: Refused,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(*_: object, **__: object) -> None:
@@ -145,8 +113,7 @@ def test_an_unexpected_error_is_one_line(
 
     monkeypatch.delenv("CALMSTREAM_DEBUG", raising=False)
     monkeypatch.setattr("calmstream.commands.plan.planning.draft", fail)
-    assert main(planned(dictionary)) == 1
-    assert message in line(capsys)
+    assert message in refused(*planned(dictionary), code=1)
     monkeypatch.setenv("CALMSTREAM_DEBUG", "1")
     with pytest.raises(type(error)):
         main(planned(dictionary))
@@ -166,18 +133,17 @@ def test_output_that_cannot_be_written_is_a_failure(dictionary: Path, form: str)
 
 @pytest.mark.parametrize("model", ["local", "central"])
 def test_printed_warnings_are_also_in_the_document(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], model: str
+    tmp_path: Path, command: Command, model: str
 ) -> None:
     table = tmp_path / "people.csv"
     table.write_text(
         "\n".join(["id,[a],b,c", *(f"{i},{i % 2},{i % 3},{i % 2}" for i in range(90))])
     )
-    command = ["plan", "--users", "100"] if model == "local" else ["central", "plan"]
-    argv = [*command, str(table), "--k", "3", "--epsilon", "0.1", "--start", "1000"]
-    assert main([*argv, "--json"]) == 0
-    captured = capsys.readouterr()
-    assert captured.err == ""
-    warnings = json.loads(captured.out)["warnings"]
+    start = ["plan", "--users", "100"] if model == "local" else ["central", "plan"]
+    argv = [*start, table, "--k", "3", "--epsilon", "0.1", "--start", "1000"]
+    code, out, err = command(*argv, "--json")
+    assert (code, err) == (0, "")
+    warnings = json.loads(out)["warnings"]
     words = {
         "local": [
             "labels were learnt from data",
@@ -191,8 +157,7 @@ def test_printed_warnings_are_also_in_the_document(
     assert len(warnings) == len(words)
     for warning, text in zip(warnings, words, strict=True):
         assert text in warning
-    assert main(argv) == 0
-    shown = capsys.readouterr().out.splitlines()
+    shown = command(*argv).out.splitlines()
     assert [line for line in shown if line in warnings] == warnings
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from calmstream.cli import COMMANDS, GROUPS, main, parse
+from calmstream.cli import COMMANDS, GROUPS, parse
+from tests.unit.calmstream.conftest import Command, Refused
 
 QUERY = ["query", "--attributes", "a"]
 
@@ -42,17 +43,14 @@ def test_a_file_and_the_environment_give_defaults(monkeypatch: pytest.MonkeyPatc
         ("bootstrap =", "calmstream.toml: Invalid value (at end of document)"),
     ],
 )
-def test_a_wrong_file_is_refused(
-    text: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_file_is_refused(text: str, message: str, refused: Refused) -> None:
     Path("calmstream.toml").write_text(text)
-    assert main(QUERY) == 2
-    assert message in capsys.readouterr().err
+    assert message in refused(*QUERY)
 
 
-@pytest.mark.parametrize("command", ["query", "consume", "keys"])
+@pytest.mark.parametrize("name", ["query", "consume", "keys"])
 def test_a_mistyped_variable_is_refused_by_every_command(
-    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    name: str, refused: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CALMSTREAM_HTTP_PORT", "9464")
     monkeypatch.setenv("CALMSTREAM_MIN_BATCHES", "5")
@@ -60,10 +58,9 @@ def test_a_mistyped_variable_is_refused_by_every_command(
         "query": [*QUERY[1:], "--plan", "p", "--bootstrap", "b"],
         "keys": ["new", "--out", "k"],
     }
-    assert main([command, *words.get(command, ["--plan", "p", "--bootstrap", "b"])]) == 2
-    assert capsys.readouterr().err == (
+    assert refused(name, *words.get(name, ["--plan", "p", "--bootstrap", "b"])) == (
         "calmstream: unknown environment variable CALMSTREAM_MIN_BATCHES; "
-        "did you mean CALMSTREAM_MIN_BATCH?\n"
+        "did you mean CALMSTREAM_MIN_BATCH?"
     )
     assert not Path("k").exists()
 
@@ -84,20 +81,13 @@ def test_a_mistyped_variable_is_refused_by_every_command(
     ],
 )
 def test_the_word_that_was_meant_is_suggested(
-    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], message: str, refused: Refused
 ) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(words)
-    assert end.value.code == 2
-    assert capsys.readouterr().err == f"calmstream: {message}\n"
+    assert refused(*words) == f"calmstream: {message}"
 
 
-def test_the_help_has_all_commands_in_groups_at_80_columns(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    shown = capsys.readouterr().out.splitlines()
+def test_the_help_has_all_commands_in_groups_at_80_columns(command: Command) -> None:
+    shown = command("--help").out.splitlines()
     assert all(len(line) <= 80 for line in shown)
     assert [line[:-1] for line in shown if line[:-1] in GROUPS] == list(GROUPS)
     assert [line.split()[0] for line in shown if line.startswith("  ")][-len(COMMANDS) :] == list(
@@ -121,12 +111,9 @@ def completed(line: str, path: Path) -> list[str]:
     return [word.strip() for word in path.read_text().split("\n")]
 
 
-def test_a_shell_completes_commands_options_and_values(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_shell_completes_commands_options_and_values(tmp_path: Path, command: Command) -> None:
     assert completed("calmstream qu", tmp_path / "found") == ["query"]
     assert completed("calmstream query --att", tmp_path / "found") == ["--attributes"]
     assert "parquet" in completed("calmstream export --format ", tmp_path / "found")
     for shell in ("bash", "zsh", "fish"):
-        assert main(["completion", shell]) == 0
-        assert "calmstream" in capsys.readouterr().out
+        assert "calmstream" in command("completion", shell).out

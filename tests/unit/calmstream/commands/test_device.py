@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from calmstream import FileStore, Policy, Recorder, Reporter, arguments, withdraw
-from calmstream.cli import main
 from calmstream.commands import device
 from calmstream.estimators.plan import Guarantee
 from calmstream.estimators.randomness import SystemRandomness
 from calmstream.producer.device.assignment import place
 from calmstream.producer.device.report import Report, perturbed
 from tests.support.producer import START, make_plan
+from tests.unit.calmstream.conftest import Command
 
 DAY = 86_400
 PLAN = make_plan(windows=30, window=DAY, guarantee=Guarantee("w-event", 3))
@@ -24,8 +24,8 @@ RECORD = {"colour": "green", "size": "m", "flag": "1"}
 class Shown:
     """A device in a file, and what the command prints about it."""
 
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.path, self.plan, self._capsys = folder / "store", folder / "plan.json", capsys
+    def __init__(self, folder: Path, command: Command) -> None:
+        self.path, self.plan, self._command = folder / "store", folder / "plan.json", command
         self.plan.write_bytes(PLAN.to_bytes())
         self.store = FileStore(self.path)
         self.slot = place(PLAN, self.store.read().secret).slot
@@ -37,17 +37,15 @@ class Shown:
 
     def __call__(self, *words: str | Path, fails: bool = False) -> str:
         before = self.path.read_bytes()
-        assert bool(main(["device", *map(str, words)])) == fails
-        out, err = self._capsys.readouterr()
+        done = self._command("device", *words)
+        assert bool(done.code) == fails
         assert self.path.read_bytes() == before  # nothing is ever written
-        return err if fails else out
+        return done.err if fails else done.out
 
 
 @pytest.fixture
-def shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Shown:
-    made = Shown(tmp_path, capsys)
+def shown(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> Shown:
+    made = Shown(tmp_path, command)
     monkeypatch.setattr(device, "wall_clock", lambda: made.now)
     return made
 

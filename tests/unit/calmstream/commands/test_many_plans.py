@@ -12,7 +12,6 @@ from rich.console import Console
 
 from calmstream.arguments import load_plan
 from calmstream.broker.transport import TopicSpec
-from calmstream.cli import main
 from calmstream.commands.status import document, show, signed
 from calmstream.common.errors import PlanError
 from calmstream.consumer.metrics.registry import plan_label
@@ -21,11 +20,12 @@ from calmstream.consumer.subscribe.subscribe import plan_names
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.producer import make_plan
 from tests.support.signed import Operator
+from tests.unit.calmstream.conftest import Command, Refused
 
 NOWHERE = ("--bootstrap", "127.0.0.1:9")
 
 
-@pytest.mark.parametrize("command", ["consume", "sink", "status", "topics"])
+@pytest.mark.parametrize("name", ["consume", "sink", "status", "topics"])
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -38,26 +38,20 @@ NOWHERE = ("--bootstrap", "127.0.0.1:9")
     ],
 )
 def test_options_that_do_not_fit_are_refused_in_one_line(
-    command: str,
+    name: str,
     arguments: tuple[str, ...],
     said: str,
-    capsys: pytest.CaptureFixture[str],
+    refused: Refused,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    try:
-        target = ("--to", f"parquet:{tmp_path}") if command == "sink" else ()
-        code = main([command, *arguments, *target, *NOWHERE])
-    except SystemExit as stopped:
-        code = int(stopped.code or 0)
-    assert code == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert said in line
+    target = ("--to", f"parquet:{tmp_path}") if name == "sink" else ()
+    assert said in refused(name, *arguments, *target, *NOWHERE)
 
 
 def test_topics_are_made_for_every_plan_but_those_with_a_fault(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
     broker = FaultyBroker()
     monkeypatch.setattr("calmstream.commands.topics.kafka", lambda _: broker)
@@ -67,9 +61,9 @@ def test_topics_are_made_for_every_plan_but_those_with_a_fault(
     (tmp_path / "broken.json").write_bytes(b"{")
     reports = plan_names(two, "calmstream").reports(0)
     broker.topics().create([TopicSpec(reports, 1, {"message.timestamp.type": "CreateTime"})])
-    words = ["topics", "--plans", str(tmp_path), "--allow-unsigned", *NOWHERE]
-    assert main(words) == 1
-    shown = capsys.readouterr()
+    words = ("topics", "--plans", tmp_path, "--allow-unsigned", *NOWHERE)
+    shown = command(*words)
+    assert shown.code == 1
     assert f"{plan_label(one)}: {len(plan_names(one, 'calmstream').specs(0))} topics" in shown.out
     assert "broken.json: " in shown.out
     assert f"{plan_label(two)}: " in shown.out
@@ -77,8 +71,7 @@ def test_topics_are_made_for_every_plan_but_those_with_a_fault(
     assert set(broker.topics().describe(plan_names(one, "calmstream").all_reports))
     (tmp_path / "broken.json").unlink()
     (tmp_path / "two.json").unlink()
-    assert main(words) == 0
-    assert "0 topics created" in capsys.readouterr().out
+    assert "0 topics created" in command(*words).out
 
 
 def test_every_command_reads_a_signed_plan_and_refuses_a_changed_one(tmp_path: Path) -> None:

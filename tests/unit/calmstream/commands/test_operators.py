@@ -9,11 +9,16 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from calmstream.cli import main
 from calmstream.commands.inspect import document, show
 from calmstream.consumer.operations.inspect import inspect
+from calmstream.producer.simulation.produce import ProduceSummary
+from tests.support.faulty_broker import FaultyBroker
+from tests.support.publisher import published_plan
 from tests.support.tally import batch_id, small_plan
 from tests.support.tally_bench import Stage
+from tests.unit.calmstream.conftest import Command
+
+NOBODY = ("--bootstrap", "127.0.0.1:1")
 
 
 @pytest.fixture
@@ -23,26 +28,24 @@ def plan(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_access_table_is_printed(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["acl", "--plan", str(plan), "--namespace", "ns", "--json"]) == 0
-    rules = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+def test_the_access_table_is_printed(plan: Path, command: Command) -> None:
+    shown = command("acl", "--plan", plan, "--namespace", "ns", "--json").out
+    rules = [json.loads(line) for line in shown.splitlines()]
     roles = {"edge", "tally", "publisher", "subscriber", "analyst", "observer", "operator"}
     assert {r["role"] for r in rules} == roles
-    edge = [r for r in rules if r["role"] == "edge"]
-    assert [(r["operation"], r["resource"], r["pattern"]) for r in edge] == [
-        ("WRITE", "topic", "prefixed")
-    ]
-    assert edge[0]["name"].endswith(".reports.g")
-    assert main(["acl", "--plan", str(plan), "--role", "subscriber"]) == 0
-    assert "snapshots" in capsys.readouterr().out
+    (edge,) = [r for r in rules if r["role"] == "edge"]
+    assert (edge["operation"], edge["resource"], edge["pattern"]) == ("WRITE", "topic", "prefixed")
+    assert edge["name"].endswith(".reports.g")
+    assert "snapshots" in command("acl", "--plan", plan, "--role", "subscriber").out
 
 
 def test_nothing_is_retired_without_the_right_words(
-    plan: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    plan: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
-    assert main(["retire", "--plan", str(plan), "--bootstrap", "127.0.0.1:1"]) == 2
-    assert "nothing was done" in capsys.readouterr().err
+    done = command("retire", "--plan", plan, *NOBODY)
+    assert done.code == 2
+    assert "nothing was done" in done.err
 
 
 def test_an_inspection_is_shown_and_written() -> None:
@@ -55,34 +58,76 @@ def test_an_inspection_is_shown_and_written() -> None:
     stage.turns(worker)
     stage.topics.trim({stage.input(): 10})
     inspection = inspect(stage.plan, stage.broker, stage.names, stage.clock)
-    written = document(stage.plan, inspection)
-    written = json.loads(json.dumps(written))
+    written = json.loads(json.dumps(document(stage.plan, inspection)))
     assert written["rejected"] == {"undecodable": 1}
     assert written["partitions"][0]["reports"] == 60
     assert written["partitions"][1]["clock"] is None
     shown = io.StringIO()
     show(stage.plan, inspection, Console(file=shown, width=160))
-    text = shown.getvalue()
     for words in ("undecodable 1", "the log starts at 10, needed from 0"):
-        assert words in text
+        assert words in shown.getvalue()
 
 
 @pytest.mark.parametrize("form", ["", "--json"])
 def test_a_topic_with_its_senders_times_is_named_and_explained(
-    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
     stage = Stage(small_plan(groups=3))
     (tmp_path / "plan.json").write_bytes(stage.plan.to_bytes())
     monkeypatch.setattr("calmstream.commands.inspect.kafka", lambda _: stage.broker)
     monkeypatch.setattr(stage.broker, "close", lambda: None)
-    words = ["inspect", "--plan", str(tmp_path / "plan.json"), "--bootstrap", "x:1"]
-    words += ["--namespace", "test", *form.split()]
-    assert main(words) == 0
-    assert "CreateTime" not in capsys.readouterr().out
+    words = ("inspect", "--plan", tmp_path / "plan.json", "--bootstrap", "x:1")
+    words += ("--namespace", "test", *form.split())
+    before = command(*words)
+    assert before.code == 0
+    assert "CreateTime" not in before.out
     wrong = stage.names.reports(1)
     stage.topics.alter([wrong], {"message.timestamp.type": "CreateTime"})
-    assert main(words) == 1
-    output = capsys.readouterr().out
-    assert f"topic {wrong} has message.timestamp.type=CreateTime, not LogAppendTime" in output
+    after = command(*words)
+    assert after.code == 1
+    said = f"topic {wrong} has message.timestamp.type=CreateTime, not LogAppendTime"
+    assert said in after.out
     if form:
-        assert len(json.loads(output)["faults"]) == 1
+        assert len(json.loads(after.out)["faults"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("summary", "code", "message"),
+    [
+        (ProduceSummary(9, sent=9), 0, ""),
+        (ProduceSummary(9, sent=9, expired=True), 0, ""),
+        (
+            ProduceSummary(9, sent=2, missing=7, expired=True),
+            3,
+            "7 reports were not made: the plan ended",
+        ),
+        (
+            ProduceSummary(9, sent=8, missing=1, expired=True),
+            3,
+            "1 report was not made: the plan ended",
+        ),
+        (ProduceSummary(9, sent=2, missing=7), 0, "7 reports were not made\n"),
+        (
+            ProduceSummary(9, sent=1, failed=1, missing=7, expired=True),
+            1,
+            "7 reports were not made: the",
+        ),
+    ],
+)
+def test_a_run_that_lacks_reports_reports_it(
+    summary: ProduceSummary,
+    code: int,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: Command,
+) -> None:
+    (tmp_path / "plan.json").write_bytes(published_plan().to_bytes())
+    (tmp_path / "people.csv").write_text("a0,a1,a2\n0,1,0\n")
+    monkeypatch.setattr("calmstream.commands.produce.kafka", lambda _: FaultyBroker())
+    monkeypatch.setattr("calmstream.commands.produce.produce", lambda *_, **__: summary)
+    records = ("--records", tmp_path / "people.csv")
+    done = command("produce", "--plan", tmp_path / "plan.json", *NOBODY, *records)
+    assert done.code == code
+    assert message in done.out
+    assert ("not made" in done.out) == bool(message)

@@ -12,11 +12,11 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
-from calmstream.cli import main
 from calmstream.consumer.read.history import History
 from calmstream.estimators.analysis.synthetic import tree_of
 from tests.support.publisher import Bench
 from tests.support.serving import filled
+from tests.unit.calmstream.conftest import Command, Done
 
 N = 100_000
 
@@ -27,17 +27,18 @@ def bench() -> Bench:
 
 
 @pytest.fixture
-def synthesize(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Run the command over the bench's broker; return the file."""
+def synthesize(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> Any:
+    """Run the command over the bench's broker; return the file, and what was said."""
     monkeypatch.setattr("calmstream.commands.synthesize.kafka", lambda _: bench.broker)
     monkeypatch.setattr(bench.broker, "close", lambda: None, raising=False)
     (tmp_path / "plan.json").write_bytes(bench.plan.to_bytes())
 
-    def run(name: str, *words: str) -> Path:
-        start = ["synthesize", "--plan", str(tmp_path / "plan.json"), "--bootstrap", "x:1"]
-        start += ["--namespace", bench.names.namespace, "--records", str(N)]
-        assert main([*start, "--out", str(tmp_path / name), *words]) == 0
-        return tmp_path / name
+    def run(name: str, *words: str) -> tuple[Path, Done]:
+        where = ("--plan", tmp_path / "plan.json", "--bootstrap", "x:1")
+        where += ("--namespace", bench.names.namespace, "--records", N, "--out", tmp_path / name)
+        return tmp_path / name, command("synthesize", *where, *words)
 
     return run
 
@@ -52,11 +53,11 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("windows", ["total", "1"])
 def test_the_pairs_of_the_tree_have_the_answers_to_questions(
-    synthesize: Any, bench: Bench, windows: str, capsys: pytest.CaptureFixture[str]
+    synthesize: Any, bench: Bench, windows: str
 ) -> None:
-    rows = rows_of(synthesize("made.csv", "--windows", windows))
+    path, (_, _, said) = synthesize("made.csv", "--windows", windows)
+    rows = rows_of(path)
     assert len(rows) == N
-    said = capsys.readouterr().err
     line = next(text for text in said.splitlines() if text.startswith("tree: "))
     edges = [tuple(edge.split(" - ")) for edge in line.removeprefix("tree: ").split(", ")]
     assert len(edges) == len(bench.plan.domain) - 1
@@ -77,22 +78,18 @@ def test_the_pairs_of_the_tree_have_the_answers_to_questions(
 
 
 def test_parquet_has_the_records_of_csv_and_says_what_they_are(synthesize: Any) -> None:
-    path = synthesize("made.parquet")
-    assert rows_of(path) == rows_of(synthesize("made.csv"))
+    path, _ = synthesize("made.parquet")
+    assert rows_of(path) == rows_of(synthesize("made.csv")[0])
     assert b"Made-up records" in pq.read_schema(path).metadata[b"calmstream.synthetic"]
 
 
-def test_the_model_of_a_method_without_one_is_refused(
-    synthesize: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(AssertionError):
-        synthesize("made.csv", "--method", "model")
-    assert "only noise-aware has a model to draw from: use the tree" in capsys.readouterr().err
+def test_the_model_of_a_method_without_one_is_refused(synthesize: Any) -> None:
+    _, done = synthesize("made.csv", "--method", "model")
+    assert done.code == 2
+    assert "only noise-aware has a model to draw from: use the tree" in done.err
 
 
-def test_evaluate_measures_made_up_records(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_evaluate_measures_made_up_records(tmp_path: Path, command: Command) -> None:
     """Check made-up records of three bits with a common cause: a tree loses one of their pairs."""
     share = {
         (a, b, c): sum(0.9**k * 0.1 ** (3 - k) for k in (a + b + c, 3 - a - b - c)) / 2
@@ -102,11 +99,8 @@ def test_evaluate_measures_made_up_records(
     (tmp_path / "table.csv").write_text("\n".join(["a,b,c", *lines]))
     argv = ["evaluate", str(tmp_path / "table.csv"), "--method", "noise-aware,uniform"]
     argv += ["--epsilon", "8", "--k", "3", "--users", "200000", "--repeats", "1", "--json"]
-    assert main([*argv, "--synthetic"]) == 0
-    found = {}
-    for line in capsys.readouterr().out.splitlines():
-        row = orjson.loads(line)
-        found[row["method"], row["source"]] = row["errors"]
+    rows = map(orjson.loads, command(*argv, "--synthetic").out.splitlines())
+    found = {(row["method"], row["source"]): row["errors"] for row in rows}
     assert list(found[("uniform", "tree")]) == ["1", "2", "3"]
     assert ("uniform", "model") not in found
     answers, tree, model = (found["noise-aware", s] for s in ("answers", "tree", "model"))

@@ -1,7 +1,4 @@
-"""Check the evaluation of methods: its results, equal data for all methods, and its refusals.
-
-Accuracy is checked by statistical tests elsewhere.
-"""
+"""Check evaluations: equal data for all methods, pilots, reports one by one, and refusals."""
 
 from __future__ import annotations
 
@@ -12,7 +9,12 @@ import numpy as np
 import pytest
 
 from calmstream.common.errors import InvalidInput
+from calmstream.estimators import methods as registry
+from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.request import Request
+from calmstream.evaluation import population
 from calmstream.evaluation.evaluate import Result, evaluate
+from calmstream.evaluation.population import collect, local_plan, two_rounds
 from calmstream.tables.records import RecordTable
 from tests.support.plans import mixed_domain
 
@@ -107,3 +109,45 @@ def test_more_devices_than_fit_into_memory_are_refused_first(
     with pytest.raises(InvalidInput, match=r"2,000,000,000 devices take about .* at most") as error:
         run(table, users=2_000_000_000, tallies=tallies)
     assert ("--tallies law" in str(error.value)) == (tallies == "devices")
+
+
+def test_clusters_are_learnt_from_a_tenth_of_the_devices() -> None:
+    rng = np.random.default_rng(31)
+    first = rng.integers(0, 3, 4000)
+    second = np.where(rng.random(4000) < 0.9, first, rng.integers(0, 3, 4000))
+    codes = np.stack([first, second, rng.integers(0, 2, 4000)], axis=1).astype(np.uint16)
+    dependent = RecordTable(mixed_domain(3, 3, 2), codes)
+    names = ["rr-clusters", "rr-independent"]
+    clusters, single = run(dependent, methods=names, epsilons=["9"], targets=3, repeats=2, seed=32)
+    assert (clusters.method, clusters.n) == ("rr-clusters", 4000)
+    assert clusters.sse_mean < single.sse_mean / 5
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, float("nan")])
+def test_a_pilot_of_no_share_is_refused(table: RecordTable, share: float) -> None:
+    with pytest.raises(InvalidInput, match="the share of a pilot must be above 0"):
+        run(table, methods=["noise-aware"], pilot=share)
+
+
+def test_no_device_is_asked_in_both_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    devices: list[np.ndarray] = []
+
+    def counting(plan: Plan, codes: np.ndarray, *rest: Any, **options: Any) -> Any:
+        devices.append(codes)
+        return collect(plan, codes, *rest, **options)
+
+    monkeypatch.setattr(population, "collect", counting)
+    codes = np.arange(1000, dtype=np.uint16).reshape(500, 2) % 2
+    codes[:200, 0] = 1 - codes[:200, 0]
+    method = registry.get("noise-aware")
+    pilot = local_plan(method, Request(mixed_domain(2, 2), "1", 150, 2))
+    two_rounds(method, pilot, codes, np.random.SeedSequence(33), exact=True)()
+    assert [len(part) for part in devices] == [150, 350]
+    together = np.concatenate(devices)
+    assert sorted(map(tuple, together.tolist())) == sorted(map(tuple, codes.tolist()))
+    assert (together != codes).any(), "the pilot is no beginning of the table"
+
+
+def test_em_has_no_tallies_to_draw(table: RecordTable) -> None:
+    with pytest.raises(InvalidInput, match="--tallies devices"):
+        run(table, methods=["lopub-em"], tallies="law")

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from benchmarks.accuracy import promises as study
-from calmstream.cli import main
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Attribute, Codes, Domain
@@ -19,6 +18,7 @@ from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.population import collect, draw, local_plan
 from calmstream.evaluation.precision import Precision, needed
 from calmstream.evaluation.promises import Goal, read_goal
+from tests.unit.calmstream.conftest import Command, Refused
 
 DOMAIN = Domain(
     (
@@ -104,14 +104,12 @@ def dictionary(tmp_path: Path) -> str:
 
 
 def test_the_plan_says_how_many_how_long_and_how_sure_in_ten_lines(
-    dictionary: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    dictionary: str, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     words = ["plan", dictionary, "--epsilon", "1", "--k", "2", "--guarantee", "w-event:1095"]
     words += ["--lifetime", "46d"]
-    assert main([*words, "--users", "20000", "--given", "theme"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = command(*words, "--users", "20000", "--given", "theme").out.splitlines()
     assert len(lines) <= 11
     assert max(map(len, lines)) <= 80
     assert " ".join(lines[1].split()) == "a share of an hour a day a week now ± 1 point needs or"
@@ -119,26 +117,21 @@ def test_the_plan_says_how_many_how_long_and_how_sure_in_ten_lines(
     assert lines[3].endswith(" hours")
     goal = "±2 points in region,theme"
     out = tmp_path / "plan.json"
-    assert main([*words, "--for", goal, "--out", str(out)]) == 0
-    shown = capsys.readouterr().out
+    shown = command(*words, "--for", goal, "--out", out).out
     assert "± 2 points in region, theme is reached" in shown
     users = read_plan(out.read_bytes()).users
-    assert main([*words, "--users", str(users // 4), "--for", goal]) == 0
-    shown = capsys.readouterr().out
+    shown = command(*words, "--users", users // 4, "--for", goal).out
     assert "needs one of" in shown
     assert "in a window, at epsilon 1" in shown
     assert "windows (" in shown
     assert "  epsilon " in shown
 
 
-def test_a_plan_never_replaces_a_file(
-    dictionary: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_never_replaces_a_file(dictionary: str, tmp_path: Path, refused: Refused) -> None:
     out = tmp_path / "plan.json"
     out.write_text("precious")
-    words = ["plan", dictionary, "--epsilon", "1", "--k", "2", "--users", "9", "--out", str(out)]
-    assert main(words) == 2
-    assert "the file exists" in capsys.readouterr().err
+    words = ("plan", dictionary, "--epsilon", "1", "--k", "2", "--users", "9", "--out", out)
+    assert "the file exists" in refused(*words)
     assert out.read_text() == "precious"
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from calmstream.cli import main
 from calmstream.commands import query
 from calmstream.consumer.read.answer import Answer
 from calmstream.consumer.read.formats import as_csv, as_json, harmless
@@ -19,6 +18,7 @@ from calmstream.consumer.read.ranges import Windows
 from calmstream.pages.answer import show
 from calmstream.terminal import Console
 from tests.support.publisher import START, Bench, published_plan, work
+from tests.unit.calmstream.conftest import Command
 
 PLAN = published_plan()
 ANSWER = Answer(
@@ -97,12 +97,9 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ["query", "--plan", str(path), "--bootstrap", "x:1", "--namespace", "test"]
 
 
-def test_the_command_prints_one_object(
-    asked: list[str], capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
+def test_the_command_prints_one_object(asked: list[str], command: Command) -> None:
     words = ["--attributes", "a2,a0", "--windows", "1..2", "--given", "a0", "--format", "json"]
-    assert main([*asked, *words]) == 0
-    found = json.loads(capsysbinary.readouterr().out)
+    found = json.loads(command(*asked, *words).out)
     assert found["attributes"] == ["a0", "a2"]
     assert np.array(found["table"]).reshape(2, 2).sum(axis=1) == pytest.approx([1, 1])
     assert found["windows"][0] == {
@@ -113,7 +110,7 @@ def test_the_command_prints_one_object(
 
 
 def test_where_leaves_the_people_with_these_labels(
-    asked: list[str], tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+    asked: list[str], tmp_path: Path, command: Command
 ) -> None:
     tables = []
     for words in (
@@ -121,29 +118,28 @@ def test_where_leaves_the_people_with_these_labels(
         ["--attributes", '["a2"]', "--where", "a0=1"],
     ):
         out = tmp_path / "answer.json"
-        assert main([*asked, *words, "--out", str(out)]) == 0
+        assert command(*asked, *words, "--out", out).code == 0
         tables.append(json.loads(out.read_text()))
     assert tables[1]["attributes"] == ["a2"]
     assert tables[1]["table"] == pytest.approx(tables[0]["table"][2:])
     assert tables[1]["stderr"] == pytest.approx(tables[0]["stderr"][2:])
-    assert main([*asked, "--attributes", "a2", "--where", "a0=1", "--out", f"{out}.parquet"]) == 0
+    where = ("--attributes", "a2", "--where", "a0=1")
+    assert command(*asked, *where, "--out", f"{out}.parquet").code == 0
     assert pq.read_table(f"{out}.parquet")["value"].to_pylist() == tables[1]["table"]
-    assert main([*asked, "--attributes", "a2", "--where", "a0=1"]) == 0
-    assert b", where a0=1" in capsysbinary.readouterr().out
+    assert ", where a0=1" in command(*asked, *where).out
 
 
 def test_one_command_says_a_share_and_its_change(
-    asked: list[str], capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+    asked: list[str], command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     words = ["--attributes", "a2", "--where", "a0=1", "--windows", "latest"]
     found = {}
     for minus in ([], ["--minus", "previous"], ["--minus", "1"]):
-        assert main([*asked, *words, *minus, "--format", "json"]) == 0
-        found["".join(minus)] = json.loads(capsysbinary.readouterr().out)
+        done = command(*asked, *words, *minus, "--format", "json")
+        found["".join(minus)] = json.loads(done.out)
     assert found["--minusprevious"] == found["--minus1"]
-    assert main([*asked, *words, "--minus", "previous"]) == 0
-    shown = capsysbinary.readouterr().out.decode().splitlines()
+    shown = command(*asked, *words, "--minus", "previous").out.splitlines()
     assert "change: points since window 1" in "\n".join(shown)
     row = next(line.split() for line in shown if line.startswith("1 "))
     now, change = found[""], found["--minusprevious"]
@@ -168,10 +164,8 @@ def test_one_command_says_a_share_and_its_change(
     ],
 )
 def test_a_bad_question_is_one_line_and_prints_nothing(
-    asked: list[str], words: list[str], why: str, capsysbinary: pytest.CaptureFixture[bytes]
+    asked: list[str], words: list[str], why: str, command: Command
 ) -> None:
-    assert main([*asked, *words]) == 2
-    out, err = capsysbinary.readouterr()
-    assert out == b""
-    assert why in err.decode()
-    assert err.count(b"\n") == 1
+    code, out, err = command(*asked, *words)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert why in err

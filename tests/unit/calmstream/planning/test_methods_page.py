@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calmstream.cli import main
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.methods.base import Model, ReadsReports
@@ -13,6 +12,7 @@ from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.population import collect, local_plan
 from calmstream.planning.methods_page import CENTRAL_NOTE, note_of
+from tests.unit.calmstream.conftest import Command
 
 DOMAIN = Domain(tuple(Attribute(f"a{i}", tuple("xyz"[:r])) for i, r in enumerate((2, 3, 2))))
 LISTED = [*methods.names(), methods.CENTRAL]
@@ -40,11 +40,10 @@ def test_raw_tables_are_called_raw_and_all_others_are_distributions(name: str) -
         assert marginal.table.sum() == pytest.approx(1)
 
 
-def test_plan_lists_them_one_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(["plan", "--method", "list"])
-    assert end.value.code == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_plan_lists_them_one_a_line(command: Command) -> None:
+    code, out, _ = command("plan", "--method", "list")
+    assert code == 0
+    lines = out.splitlines()
     assert [line.split()[0] for line in lines] == LISTED
     notes = [*map(note_of, methods.names()), CENTRAL_NOTE]
     for line, note in zip(lines, notes, strict=True):

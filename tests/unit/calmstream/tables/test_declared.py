@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from calmstream.cli import main
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.kinds import Number
 from calmstream.tables.declared import number_entry
+from tests.unit.calmstream.conftest import Command, Refused
 
 
 def edges(text: str) -> list[str]:
@@ -62,12 +62,11 @@ def table(tmp_path: Path) -> Path:
 NUMBER = ("--number", "ms=1:1000:log:3:ms")
 
 
-def test_a_declared_column_is_not_learnt(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_declared_column_is_not_learnt(table: Path, command: Command) -> None:
     found = []
     for text in (table.read_text(), "ms,region\n3,EU\n4,US\n5000000,EU\n"):
         table.write_text(text)
-        assert main(["look", str(table), *NUMBER, "--json"]) == 0
-        found.append(json.loads(capsys.readouterr().out))
+        found.append(json.loads(command("look", table, *NUMBER, "--json").out))
     assert found[0] == found[1]
     assert found[0][0]["edges"] == ["1", "10", "100", "1000"]
     assert (found[0][0]["unit"], found[0][0]["kind"]) == ("ms", "number")
@@ -83,12 +82,9 @@ def test_a_declared_column_is_not_learnt(table: Path, capsys: pytest.CaptureFixt
     ],
 )
 def test_declarations_that_do_not_fit_are_refused_in_one_line(
-    table: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], why: str
+    table: Path, refused: Refused, more: tuple[str, ...], why: str
 ) -> None:
-    assert main(["look", str(table), *more]) == 2
-    text = capsys.readouterr().err.strip()
-    assert "\n" not in text
-    assert re.search(why, text), text
+    assert re.search(why, refused("look", table, *more))
 
 
 @pytest.mark.parametrize(
@@ -100,14 +96,13 @@ def test_declarations_that_do_not_fit_are_refused_in_one_line(
     ],
 )
 def test_a_plan_says_which_statistics_its_tables_have(
-    table: Path, capsys: pytest.CaptureFixture[str], words: str, why: str
+    table: Path, command: Command, words: str, why: str
 ) -> None:
-    dictionary = str(table.with_suffix(".json"))
-    assert main(["look", str(table), *NUMBER, "--out", dictionary]) == 0
-    capsys.readouterr()
-    start = ["plan", dictionary, "--epsilon", "1", "--users", "100000", "--k", "1", "--json"]
-    assert main([*start, "--summaries", words]) == 2 * bool(why)
-    out, err = capsys.readouterr()
-    assert re.search(why, err)
+    dictionary = table.with_suffix(".json")
+    assert command("look", table, *NUMBER, "--out", dictionary).code == 0
+    start = ("plan", dictionary, "--epsilon", "1", "--users", "100000", "--k", "1", "--json")
+    done = command(*start, "--summaries", words)
+    assert done.code == 2 * bool(why)
+    assert re.search(why, done.err)
     if not why:
-        assert json.loads(out)["plan"]["summaries"] == ["mean", "q0.9", "median"]
+        assert json.loads(done.out)["plan"]["summaries"] == ["mean", "q0.9", "median"]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from calmstream.cli import main
 from calmstream.common.errors import InvalidInput
 from calmstream.tables.dictionaries import read_dictionary
+from tests.unit.calmstream.conftest import Command, Refused
 
 GLEAN = """
 $schema: moz://mozilla.org/schemas/glean/metrics/2-0-0
@@ -84,7 +84,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_dictionaries_of_others(
-    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, name: str, command: Command, refused: Refused
 ) -> None:
     text, names, left = CASES[name]
     path, out = tmp_path / name, tmp_path / "out.json"
@@ -94,11 +94,10 @@ def test_dictionaries_of_others(
     assert list(found.domain.names) == names
     assert found.left.keys() == left.keys()
     assert all(found.left[field].startswith(why) for field, why in left.items())
-    assert main(["look", str(path), "--out", str(out)]) == 0
-    shown = capsys.readouterr().out
+    shown = command("look", path, "--out", out).out
     assert all(f"not taken over: {field}" in shown for field in left)
-    assert main(["look", str(path), "--header-rows", "2"]) == 2
-    assert f"--header-rows: {path} is a data dictionary" in capsys.readouterr().err
+    wrong = refused("look", path, "--header-rows", "2")
+    assert f"--header-rows: {path} is a data dictionary" in wrong
     again = read_dictionary(out)
     assert again is not None
     assert again.domain == found.domain

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calmstream.cli import main
 from calmstream.tables.numbers import edges, parsed
 from calmstream.tables.table import ColumnBuilder, MissingRule
 from calmstream.tables.understand import Understood, understand
+from tests.unit.calmstream.conftest import Command
 
 Cells = Callable[[random.Random], object]
 
@@ -150,7 +150,7 @@ def test_learnt_bins_are_short_and_about_equally_full(
 
 
 def test_the_page_fits_eighty_columns(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     path, out = tmp_path / "people.csv", tmp_path / "people.json"
@@ -159,9 +159,8 @@ def test_the_page_fits_eighty_columns(
         f"{i},{i % 7},{['yes', 'Yes', 'no'][i % 3]},{['a;b', 'a', 'b'][i % 3]}" for i in range(60)
     ]
     path.write_text("\n".join([f'id,"{name}",ok,uses', *rows]))
-    assert main(["look", str(path), "--out", str(out)]) == 0
-    shown = capsys.readouterr().out
+    shown = command("look", path, "--out", out).out
     assert max(map(len, shown.splitlines()[1:-1])) <= 80
     for text in ("60 records; 3 of 4 columns are used", "left out", "ids: 60 values", "look alike"):
         assert text in shown
-    assert main(["plan", str(out), "--epsilon", "1", "--users", "9000", "--k", "2"]) == 0
+    assert command("plan", out, "--epsilon", "1", "--users", "9000", "--k", "2").code == 0

@@ -1,4 +1,4 @@
-"""``analyse``: the tree's conditional tables, and which columns pairs have."""
+"""``analyse``: the tree's conditional tables, which columns pairs have, and hidden causes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from calmstream.estimators.analysis.report import causes
+from calmstream.estimators.cause import Cause, LabelShift
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.pages import analyse
-from calmstream.pages.analyse import joint, render_tree
+from calmstream.pages.analyse import NO_CAUSE, joint, render_causes, render_tree
 from calmstream.terminal import Console
 
 DOMAIN = Domain(
@@ -98,3 +100,35 @@ def test_the_verdict_has_a_column_only_if_some_pair_is_dependent() -> None:
     text = shown(TEST | {"dependent": True})
     assert header(text) == columns
     assert "dependent" in text
+
+
+PEOPLE = Domain((Attribute("married", ("no", "yes")), Attribute("age", ("17-30", "31+"))))
+
+
+class Explaining:
+    def marginal(self, _: object) -> None: ...
+
+    def mixture(self) -> None: ...
+
+    def causes(self) -> tuple[Cause, ...]:
+        shifts = LabelShift(0, 1, 0.1, 0.9, 0.02), LabelShift(1, 0, 0.7, 0.2, 0.05)
+        return (Cause(0.4, 0.02, 0.95, shifts),)
+
+
+def said(model: object) -> str:
+    console = Console(width=80, no_color=True)
+    with console.capture() as capture:
+        console.print(render_causes(causes(PEOPLE, model)))  # type: ignore[arg-type]
+    return capture.get()
+
+
+def test_labels_stand_with_their_shares_without_and_with_the_cause() -> None:
+    text = said(Explaining())
+    assert "1. 36 to 44 % of all, in 95 % of the model's draws" in text
+    rows = [line.split() for line in text.splitlines()]
+    assert ["married:", "yes", "10", "90", "±", "4"] in rows
+    assert ["age:", "17-30", "70", "20", "±", "10"] in rows
+
+
+def test_a_model_without_causes_says_that_there_are_none() -> None:
+    assert NO_CAUSE in said(object())
