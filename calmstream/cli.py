@@ -110,8 +110,7 @@ class Parser(argparse.ArgumentParser):
         print(self.format_help(), end="", file=file or sys.stdout, flush=True)
 
 
-_UNKNOWN = re.compile(r"([A-Z]+): invalid choice: '([^']*)'")
-"""Message of the base class about an unknown command."""
+_UNKNOWN = re.compile(r"([A-Z]+): invalid choice: '([^']*)'")  # the base class's error
 
 
 def _meant(word: str, words: Iterable[str]) -> str:

@@ -11,8 +11,7 @@ from pathlib import Path
 from calmstream.common.errors import InvalidInput
 from calmstream.common.settings import PREFIX, refuse_unknown, variable, variables
 
-FILE = Path("calmstream.toml")
-"""File of defaults in the current directory; options and variables come before it."""
+FILE = Path("calmstream.toml")  # in the current directory; options and variables come before it
 
 FROM_FILE = ("bootstrap", "plan", "namespace", "output-namespace")
 FROM_ENVIRONMENT = ("bootstrap", "plan")

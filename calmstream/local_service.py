@@ -23,9 +23,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.service import Namespaces, Service
 
 STOP_SECONDS = 20.0  # maximum wait for each part to end
-
-Part = Callable[[threading.Event], None]
-"""A part of the service; it ends soon after the event is set."""
+Part = Callable[[threading.Event], None]  # it ends soon after the event is set
 
 
 class LocalService:

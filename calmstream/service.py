@@ -47,11 +47,8 @@ if TYPE_CHECKING:
     from calmstream.consumer.tally.worker import TallyWorker
     from calmstream.producer.device.policy import AcceptedPlan
 
-_FETCH_WAIT_SECONDS = 1.0
-"""Longest wait of a fetch with many plans: they have many partitions, most of which are idle."""
-
-_CREATE_SECONDS = 20.0
-"""Maximum time for creating the topics of a plan, before the plan is put into quarantine."""
+_FETCH_WAIT_SECONDS = 1.0  # with many plans, most of whose partitions are idle
+_CREATE_SECONDS = 20.0  # for the topics of a plan, before its quarantine
 
 C = TypeVar("C", bound="TallyConfig | PublisherConfig")
 

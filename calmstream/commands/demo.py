@@ -40,14 +40,9 @@ from calmstream.terminal import Console
 
 NAMESPACE = "demo"
 
-EPSILON = "2"
-"""Privacy loss of a report. At 1 the dependence of education and income hides in the noise."""
-
+EPSILON = "2"  # at 1 the dependence of education and income hides in the noise
 K = 3  # maximum number of attributes of the published tables
-
-WINDOWS = 5
-"""Number of windows, so that the demo shows a running total and takes less than a minute."""
-
+WINDOWS = 5  # so many show a running total, and take less than a minute
 WINDOW_SECONDS = 8  # length of a window in seconds
 GRACE_SECONDS = 2  # time in seconds for late reports, and for reports that are too early
 SHOWN = ("marital-status", "income")

@@ -20,8 +20,7 @@ from calmstream.producer.gateway.http.gateway import Environment, Gateway
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.http.settings import GatewaySettings
 
-BLOCK_SECONDS = 5.0
-"""How long one plan's topics, when they do not answer, may hold up those of the others."""
+BLOCK_SECONDS = 5.0  # how long topics of a plan that do not answer may hold up those of others
 
 
 AWAY_SECONDS = 40.0

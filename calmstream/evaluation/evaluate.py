@@ -38,13 +38,9 @@ from calmstream.evaluation.population import (
 from calmstream.evaluation.ranges import RangeQuestions
 from calmstream.tables.records import RecordTable
 
-MAX_TARGET_CELLS = 1 << 20
-"""Maximum number of cells of a marginal that is measured; it limits time and memory."""
-
+MAX_TARGET_CELLS = 1 << 20  # of a marginal that is measured; it limits time and memory
 PILOT_SHARE = 0.1  # default share of the devices for the pilot of a method that needs one
-
-_TARGETS, _DEVICES, _COLLECTION, _RANGES = range(4)
-"""Labels that make independent random generators from one seed."""
+_TARGETS, _DEVICES, _COLLECTION, _RANGES = range(4)  # labels of independent generators
 
 
 @dataclass(frozen=True, slots=True)

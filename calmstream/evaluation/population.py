@@ -18,15 +18,9 @@ from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.tally import Tally
 
-MAX_DISTINCT_CELLS = 1 << 12
-"""Maximum number of possible records with which devices are counted by record, which is faster if
-many devices have equal records."""
-
-MAX_BYTES = 8 << 30
-"""Maximum memory for the devices of one repeat; more is an error, before anything is drawn."""
-
-_INDEX_BYTES = 48
-"""Bytes for each device beside its record and its report: its row, its view, their order."""
+MAX_DISTINCT_CELLS = 1 << 12  # fewer possible records are counted, which is faster than devices
+MAX_BYTES = 8 << 30  # of the devices of one repeat; more is an error, before anything is drawn
+_INDEX_BYTES = 48  # of a device beside record and report: its row, its view, their order
 
 
 def check_memory(plan: Plan, users: int, *, exact: bool) -> None:

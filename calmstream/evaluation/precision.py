@@ -28,9 +28,7 @@ from calmstream.evaluation.population import collect, draw, true_tables
 Width = Callable[[float], float]  # a half-width by the number of reports
 MAX_CELLS = 256  # largest table whose precision is computed: its covariance is formed
 MAX_SIMULATED = 1_000_000  # most devices that are simulated
-
-MAX_ATTRIBUTES = 16
-"""Most attributes with which a collection is simulated; a fit of more takes too long."""
+MAX_ATTRIBUTES = 16  # of a simulated collection; a fit of more takes too long
 
 FREEDOM, REPEATS = 40, 8
 """Shares that are estimated in all simulated collections together, and the most collections: the

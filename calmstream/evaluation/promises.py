@@ -26,9 +26,7 @@ _UNITS = {86_400: ("day", "a day"), 3600: ("hour", "an hour"), 60: ("minute", "a
 _GOAL = re.compile(
     r"(?:±|\+-)?\s*(\d+(?:\.\d+)?)\s*(?:points?|%)?\s+(?:in|of)\s+(.+?)(?:\s+given\s+(.+))?"
 )
-_MANY = 1e10
-"""So many reports that prior knowledge adds nothing: the variance times them is that of one."""
-
+_MANY = 1e10  # reports: prior knowledge adds nothing, and the variance times them is that of one
 _STEPS = 7  # bisections of epsilon: it is found to 3 %
 
 

@@ -15,8 +15,7 @@ from calmstream.estimators.domain import Domain
 from calmstream.estimators.marginal import Z95
 from calmstream.terminal import Console, grid
 
-_SMALL = 0.05
-"""P-value of the test of dependence below which the kind of a change is called dependence."""
+_SMALL = 0.05  # p-value of dependence below which the kind of a change is called that
 
 
 def show(console: Console, found: Changes, most: int) -> None:

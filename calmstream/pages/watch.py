@@ -19,9 +19,7 @@ from calmstream.estimators.wire.table_summary import Statistic, TableStatistics,
 from calmstream.terminal import Console, grid
 
 MAX_ROWS = 40  # maximum number of cells of one table that are shown, the largest ones
-
-EMPTY = 0.00005
-"""A cell below this share, which prints as 0.00 %, is left out of a table of more than ten."""
+EMPTY = 0.00005  # a smaller cell, printed as 0.00 %, is left out of a table of more than ten
 
 _FEW = 10
 _BAR_CELLS = 24

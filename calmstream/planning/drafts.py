@@ -20,8 +20,7 @@ from calmstream.planning import plan_options
 from calmstream.planning.pilot import learn
 from calmstream.producer.signed.envelope import signed_lineage
 
-_ASSOCIATION = "association"
-"""What snapshots have for `calmstream analyse`; not a statistic of an ordered attribute."""
+_ASSOCIATION = "association"  # for `calmstream analyse`; no statistic of an attribute
 
 
 class Drafts:

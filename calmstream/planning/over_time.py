@@ -23,8 +23,7 @@ _NO_TURN = (
     "--lifetime gives every device a turn"
 )
 
-DRIFT, MONTH = 0.01, 30 * 86_400
-"""Standard deviation of the change of a share in a month, of which ``now`` is computed."""
+DRIFT, MONTH = 0.01, 30 * 86_400  # deviation of a share's change in a month, for ``now``
 
 _LEARNT = 1.7
 """Variance over that of the best filter: a discount is learnt, and follows the whole view, of which

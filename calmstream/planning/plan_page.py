@@ -28,8 +28,7 @@ from calmstream.planning import allowed_loss, over_time
 from calmstream.tables.records import RecordTable
 from calmstream.terminal import Console
 
-RESTORE_BYTES_PER_SECOND = 20 << 20
-"""Rate at which a worker restores state from its topic; a cautious value."""
+RESTORE_BYTES_PER_SECOND = 20 << 20  # of a worker; a cautious value
 
 _LEARNT = (
     "The labels were learnt from data. If that data is private, a published plan reveals them: "
@@ -148,8 +147,7 @@ def check_new(path: str | None) -> None:
         )
 
 
-_TABLES = 9
-"""Maximum number of tables of a size that are computed; they are spread over all of them."""
+_TABLES = 9  # most tables of a size that are computed; they are spread over all of them
 
 
 def smallest_changes(plan: Plan) -> dict[int, list[float]]:

@@ -24,8 +24,7 @@ _SAMPLE_CHARACTERS = 1 << 20
 _MOST_BEFORE = 20  # most lines before the header
 
 _SPACED = re.compile(r'\s*("|[-+.\d]+\s+[-+.\d])')
-_MARK = re.compile(r'"?sep=(.)"?\r?\n', re.IGNORECASE)
-"""First line by which spreadsheets state the separator."""
+_MARK = re.compile(r'"?sep=(.)"?\r?\n', re.IGNORECASE)  # a spreadsheet's separator
 
 MAX_COLUMNS = 20_000
 

@@ -17,9 +17,7 @@ from calmstream.tables import numbers
 Entry = dict[str, Any]
 _SUFFIXES = (".json", ".yaml", ".yml", ".txt")
 _LEVELS = 16  # most bins of a number of which only the bounds are stated
-
-_DEPTH = 4
-"""Most references that are followed, and objects in objects, which may go round in circles."""
+_DEPTH = 4  # most references followed, and objects in objects, which may be circles
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,8 +7,7 @@ import re
 
 from calmstream.common.errors import InvalidInput
 
-MAX_BYTES = 4 << 30
-"""Most bytes of a table; a small compressed file may unfold into more than the memory."""
+MAX_BYTES = 4 << 30  # of a table; a small compressed file may unfold into more than the memory
 
 _COMPRESSED = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"BZh", "bz2"))
 _MARKS = {

@@ -23,8 +23,7 @@ from calmstream.tables.header import clean, different, with_names
 from calmstream.tables.table import ColumnBuilder, FileColumn, FileTable, Value, of_rows
 
 _CELL = re.compile(rb'<c r="([A-Z]{1,3})([0-9]{1,7})"[^>]*[^/]>')
-_MAX_CELLS = 1 << 26
-"""Most cells of a workbook's sheet, from its first to its last value: the reader holds them all."""
+_MAX_CELLS = 1 << 26  # of a sheet, from its first to its last value: the reader holds them all
 
 _JSON = re.compile(r'\s*(\{\s*["}]|\[\s*[{\]])')
 

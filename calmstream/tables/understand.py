@@ -16,10 +16,7 @@ from calmstream.tables.table import LABEL, OTHER, FileColumn, MissingRule, liste
 MAX_LABELS = 64  # columns with more labels keep the frequent ones
 MAX_KEPT = 31  # most labels that are kept of a column with too many
 FREQUENT = 0.01  # smallest share of the records that have a frequent label
-
-MIN_FREQUENT = 0.1
-"""Smallest share of the records that have a frequent label of a column with too many."""
-
+MIN_FREQUENT = 0.1  # smallest share of frequent labels where there are too many
 FEW_NUMBERS = 16  # most distinct numbers that are labels, not bins
 
 _DATE = re.compile(
@@ -36,8 +33,7 @@ _CODE = re.compile(r"(^|[\s_.-])(?i:code|zip|postal|postcode|phone)($|[\s_.-])|[
 _NO_NUMBERS = frozenset(("?", "-", "--", ".", "*", "n.a.", "unknown", "Unknown"))
 """What stands for a missing number."""
 
-_NOTHING = re.compile(r"-1|-?(9{1,5}|8{2,5}|7{2,5})")
-"""Numbers that stand for a missing answer where they are far from all others."""
+_NOTHING = re.compile(r"-1|-?(9{1,5}|8{2,5}|7{2,5})")  # no answer, where far from all others
 
 _ZEROS = re.compile(r"(?<=\d)\.0+$")
 _TRUE = frozenset(("true", "yes", "1", "y", "t"))
