@@ -1,7 +1,4 @@
-"""Check commands on a real broker without the plan's topics.
-
-Each one must print one line of error and return an exit code other than 0.
-"""
+"""Without a plan's topics each command prints one line of error and fails, on a real broker."""
 
 from __future__ import annotations
 

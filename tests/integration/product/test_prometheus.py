@@ -1,7 +1,4 @@
-"""Check the service's metrics with a real Prometheus server on a real broker.
-
-Every panel of the dashboards must show data, and faults must raise their alerts.
-"""
+"""With a real Prometheus every panel of the dashboards shows data, and faults raise alerts."""
 
 from __future__ import annotations
 
@@ -100,7 +97,6 @@ class Scene:
         return self._start(name, "consume", *self.where, *options)
 
     def _gateway(self) -> Process:
-        """Start a gateway, which takes the reports of :meth:`report`."""
         plans = self._directory / "plans"
         plans.mkdir()
         (plans / "plan.json").write_bytes(self.plan.to_bytes())
@@ -110,12 +106,10 @@ class Scene:
         return self._start("gateway", "gateway", "--plans", plans, "--spool", spool, *where)
 
     def _server(self) -> Process:
-        """Start a server of results, of the plans that the gateway has."""
         where = ("--bootstrap", self.bootstrap, "--port", free_port(), "--allow-unsigned")
         return self._start("serve", "serve", "--plans", self._directory / "plans", *where)
 
     def _sink(self) -> Process:
-        """Start a sink into files."""
         target = f"parquet:{self._directory / 'results'}"
         return self._start("sink", "sink", *self.where, "--to", target)
 
@@ -137,7 +131,6 @@ class Scene:
             pass
 
     def _aggregator(self, port: int) -> None:
-        """Start an aggregator of the central model, without records."""
         path, account = self._directory / "central.json", self._directory / "account.json"
         start = ("--start", self.plan.start, "--window", f"{WINDOW}s", "--lifetime", "1h")
         table = self._directory / "raw.csv"

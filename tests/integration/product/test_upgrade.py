@@ -26,19 +26,13 @@ OLD, NEW = "0.0.1", "0.0.2"
 
 
 class Watch:
-    """Reports that flow, and what the observers say meanwhile.
-
-    Attributes:
-        said: words of ``status``, each with its reason.
-        ready: by process, answers of ``/readyz`` other than 200 and than none.
-        pause: longest time between two finals, in seconds, as ``status`` shows them.
-    """
+    """Reports that flow, and what the observers say meanwhile."""
 
     def __init__(self, place: Place) -> None:
         self.place, self.end = place, threading.Event()
-        self.said: set[str] = set()
-        self.ready: set[str] = set()
-        self.again, self.pause = 0, 0.0
+        self.said: set[str] = set()  # words of ``status``, with their reasons
+        self.ready: set[str] = set()  # answers of ``/readyz`` other than 200 and than none
+        self.again, self.pause = 0, 0.0  # the longest time between two finals, in seconds
 
     def flow(self) -> None:
         """One device after another; each sends its report again while no gateway takes it."""
