@@ -1,17 +1,5 @@
 """Every error that calmstream raises on purpose, and the complete list of rejection reasons.
 
-    CalmstreamError
-    ├── InvalidInput           an input of a person cannot be used; one line, exit code 2
-    │   ├── DomainError        attributes, labels, records of a local table
-    │   └── PlanError          a plan document or a request for one
-    ├── Rejection              bad input in the stream: counted by reason and kept, never fatal
-    ├── RecoverableError       the same call may succeed later (a broker that does not answer)
-    └── FatalError             stop with exit code 1 and state the remedy
-        ├── MissingTopic       a topic or a partition does not exist
-        ├── PlanRetired        the plan was retired: nothing is left to do for it
-        ├── BrokerUnreachable  no broker has answered for the retry time; concerns the whole process
-        └── ForeignRecord      another program wrote to a topic of calmstream; readers skip it
-
 Messages state what was expected and what came. They never contain a report or a record.
 """
 
@@ -26,7 +14,7 @@ class CalmstreamError(Exception):
 
 
 class InvalidInput(CalmstreamError):  # noqa: N818 - names the cause, not the defect
-    """An input of a person cannot be used; nothing was done."""
+    """An input of a person cannot be used; nothing was done. Commands exit with code 2."""
 
 
 class DomainError(InvalidInput):
@@ -44,8 +32,8 @@ class RecoverableError(CalmstreamError):
 class FatalError(CalmstreamError):
     """The process must stop, because a report could be lost or counted twice; says the remedy.
 
-    ``topics`` names those that it concerns, where that is known: a process that serves many plans
-    stops only the plans of these topics.
+    Commands exit with code 1. ``topics`` names those that it concerns, where known: a process that
+    serves many plans stops only the plans of these topics.
     """
 
     topics: frozenset[str] = frozenset()

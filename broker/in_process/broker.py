@@ -10,7 +10,7 @@ from calmstream.broker.in_process.cluster import Cluster
 from calmstream.broker.in_process.readers import InProcessGroupReader, InProcessReader
 from calmstream.broker.in_process.sink import InProcessSink
 from calmstream.broker.open_clients import OpenClients
-from calmstream.broker.transport import Partition, Record, TopicInfo, TopicSpec
+from calmstream.broker.transport import Partition, TopicInfo, TopicSpec
 from calmstream.common.clock import wall_clock
 
 
@@ -50,10 +50,6 @@ class InProcessBroker:
 
     def close(self) -> None:
         self._open.close()
-
-    def records(self, partition: Partition) -> list[Record]:
-        with self._cluster.lock:
-            return list(self._cluster.log(partition).records)
 
 
 class InProcessTopics:

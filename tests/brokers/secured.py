@@ -102,18 +102,9 @@ class SecuredKafka:
         secret = secrets.token_hex(12)
         store = self.directory / f"server-{secret[:4]}.p12"
         common = ["-alias", "broker", "-keystore", store, "-storepass", secret]
-        kind = [
-            "-keyalg",
-            "EC",
-            "-groupname",
-            "secp256r1",
-            "-validity",
-            "2",
-            "-storetype",
-            "PKCS12",
-        ]
+        kind = ["-keyalg", "EC", "-groupname", "secp256r1", "-storetype", "PKCS12"]
         name = ["-dname", "CN=localhost", "-ext", "SAN=IP:127.0.0.1,DNS:localhost"]
-        self._run([keytool, "-genkeypair", *kind, *name, *common])
+        self._run([keytool, "-genkeypair", "-validity", "2", *kind, *name, *common])
         self._run([keytool, "-exportcert", "-rfc", "-file", self.cafile, *common])
         return store, secret
 

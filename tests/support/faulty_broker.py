@@ -11,7 +11,7 @@ from calmstream.broker.in_process import InProcessBroker
 from calmstream.broker.in_process.broker import InProcessTopics
 from calmstream.broker.in_process.cluster import Cluster, Settle
 from calmstream.broker.record_batches import decode_batches
-from calmstream.broker.transport import Headers, Partition
+from calmstream.broker.transport import Headers, Partition, Record
 from calmstream.common.errors import CalmstreamError, RecoverableError
 
 
@@ -139,6 +139,10 @@ class FaultyBroker(InProcessBroker):
     def faults(self) -> Faults:
         """The faults that sends meet; none unless a test plans them."""
         return self._cluster.faults
+
+    def records(self, partition: Partition) -> list[Record]:
+        with self._cluster.lock:
+            return list(self._cluster.log(partition).records)
 
     def grow(self, topic: str, partitions: int) -> None:
         """Add empty partitions to a topic, up to this number."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from calmstream.broker.shared.broker import PlanBroker, SharedBroker
+from calmstream.broker.shared.reader import ReaderShare
 from calmstream.broker.shared.sink import SinkShare
 from calmstream.broker.transport import AssignmentChanges, Chunk, Partition, TopicSpec
 from calmstream.common.errors import FatalError, MissingTopic, RecoverableError
@@ -39,6 +40,13 @@ class Setting:
         share.seek(partition, 0)
         share.resume([partition])
         return plan
+
+    def reader(self, partition: Partition) -> ReaderShare:
+        """Return a plan's reader of a partition, at its start."""
+        reader = self.shared.plan().reader()
+        reader.assign([partition])
+        reader.seek(partition, 0)
+        return reader
 
     def polled(self, plan: PlanBroker) -> list[bytes | None]:
         self.shared.group.turn(0.0)
@@ -154,10 +162,7 @@ def test_a_reader_is_shared_and_an_error_stays_with_its_plan() -> None:
     setting = Setting()
     setting.fill(A, b"1", b"2")
     setting.fill(B, b"3")
-    one, two = setting.shared.plan().reader(), setting.shared.plan().reader()
-    for reader, partition in ((one, A), (two, B)):
-        reader.assign([partition])
-        reader.seek(partition, 0)
+    one, two = setting.reader(A), setting.reader(B)
     setting.topics.trim({A: 1})
     two.polled_at = 0.0  # both are read in the poll that fails
     with pytest.raises(FatalError, match="outside the log"):
@@ -177,10 +182,7 @@ def test_a_reader_is_shared_and_an_error_stays_with_its_plan() -> None:
 
 def test_a_reader_that_does_not_poll_holds_few_records_and_misses_none() -> None:
     setting = Setting()
-    idle, busy = setting.shared.plan().reader(), setting.shared.plan().reader()
-    for reader, partition in ((idle, A), (busy, B)):
-        reader.assign([partition])
-        reader.seek(partition, 0)
+    idle, busy = setting.reader(A), setting.reader(B)
     assert idle.poll(0.0) == []
     setting.fill(A, *[b"x"] * 2000)
     for _ in range(8):
