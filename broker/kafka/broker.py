@@ -71,9 +71,6 @@ class KafkaBroker:
         # readers look up partition counts with it.
         self._catalogue = self.topics()
 
-    def __repr__(self) -> str:
-        return f"KafkaBroker({self._bootstrap!r})"
-
     def sink(self) -> KafkaSink:
         sink = self._reach(
             lambda settings: KafkaSink(settings, self._limits, self._catalogue.partitions)

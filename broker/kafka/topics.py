@@ -83,7 +83,7 @@ class KafkaTopics:
         with translated(f"deleting {_few(found)}", "DELETE"):
             response = self._admin.delete_topics(found, raise_errors=False)
             for topic in response["topics"]:
-                _raise_unless(topic, kafka_errors.UnknownTopicOrPartitionError)
+                _exists(topic)  # it may be gone already
         deadline = time.monotonic() + self._seconds
         while self._metadata(found):
             if time.monotonic() > deadline:
@@ -134,11 +134,8 @@ class KafkaTopics:
         if not names:
             return {}
         with translated(f"looking up {_few(names)}", "DESCRIBE"):
-            found: dict[str, dict[str, Any]] = {}
-            for topic in self._admin.describe_topics(list(names)):
-                if _raise_unless(topic, kafka_errors.UnknownTopicOrPartitionError):
-                    found[topic["name"]] = topic
-            return found
+            found = self._admin.describe_topics(list(names))
+            return {topic["name"]: topic for topic in found if _exists(topic)}
 
     def _offsets(self, specs: Mapping[Partition, OffsetSpec | int]) -> dict[Partition, int]:
         if not specs:
@@ -162,14 +159,12 @@ def _created(topic: dict[str, Any]) -> bool:
     raise FatalError(f"topic {topic['name']} was not created: {message}")
 
 
-def _raise_unless(topic: dict[str, Any], tolerated: type[Exception]) -> bool:
-    """Return whether the result for a topic has no error; raise any but the tolerated error."""
+def _exists(topic: dict[str, Any]) -> bool:
+    """Return whether the result is for a topic that exists; raise any other error."""
     error = kafka_errors.for_code(topic["error_code"])
-    if error is kafka_errors.NoError:
-        return True
-    if error is tolerated:
-        return False
-    raise error(topic["name"])
+    if error not in (kafka_errors.NoError, kafka_errors.UnknownTopicOrPartitionError):
+        raise error(topic["name"])
+    return error is kafka_errors.NoError
 
 
 def _few(names: Collection[object]) -> str:

@@ -15,28 +15,23 @@ from calmstream.common.errors import (
     concerning,
 )
 
-# Exception types of the client that are fatal, with our messages; the first match decides.
-_FATAL: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
-    (
-        (kafka_errors.SaslAuthenticationFailedError, kafka_errors.UnsupportedSaslMechanismError),
-        "the broker refused the credentials",
-    ),
-    (
-        (kafka_errors.MessageSizeTooLargeError, kafka_errors.RecordListTooLargeError),
-        "the record is too large for the topic's max.message.bytes or for the client",
-    ),
-    (
-        (kafka_errors.OffsetOutOfRangeError, kafka_errors.LogTruncationError),
-        "the position lies outside the log",
-    ),
-    ((kafka_errors.NoOffsetForPartitionError,), "no position yet, seek first"),
-    ((kafka_errors.InvalidTopicError,), "the topic's name is not allowed"),
-    (
-        (kafka_errors.InvalidRecordError,),
-        "the broker refused the record, perhaps because it has no key",
-    ),
-    ((kafka_errors.PolicyViolationError,), "the topic's policy forbids it"),
-)
+_REFUSED = "the broker refused the credentials"
+_TOO_LARGE = "the record is too large for the topic's max.message.bytes or for the client"
+_OUTSIDE = "the position lies outside the log"
+
+_FATAL: Mapping[type[Exception], str] = {
+    kafka_errors.SaslAuthenticationFailedError: _REFUSED,
+    kafka_errors.UnsupportedSaslMechanismError: _REFUSED,
+    kafka_errors.MessageSizeTooLargeError: _TOO_LARGE,
+    kafka_errors.RecordListTooLargeError: _TOO_LARGE,
+    kafka_errors.OffsetOutOfRangeError: _OUTSIDE,
+    kafka_errors.LogTruncationError: _OUTSIDE,
+    kafka_errors.NoOffsetForPartitionError: "no position yet, seek first",
+    kafka_errors.InvalidTopicError: "the topic's name is not allowed",
+    kafka_errors.InvalidRecordError: "the broker refused the record, perhaps because it has no key",
+    kafka_errors.PolicyViolationError: "the topic's policy forbids it",
+}
+"""Exception types of the client that are fatal, with our messages; the first match decides."""
 
 # The client does not mark these errors as retriable, but to wait or to join the group again helps.
 _RECOVERABLE = (
@@ -70,8 +65,8 @@ def translate(error: BaseException, doing: str, right: str = "") -> CalmstreamEr
         of_group = isinstance(error, kafka_errors.GroupAuthorizationFailedError)
         right += " on the group" if of_group else ""
         return concerning(lacks(right, doing), _topics(error))
-    for types, meaning in _FATAL:
-        if isinstance(error, types):
+    for fatal, meaning in _FATAL.items():
+        if isinstance(error, fatal):
             return concerning(FatalError(f"{doing}: {meaning}"), _topics(error))
     late = isinstance(error, kafka_errors.KafkaTimeoutError)
     if late or isinstance(error, _RECOVERABLE) or getattr(error, "retriable", False):

@@ -20,7 +20,7 @@ from calmstream.broker.record_batches.batch_header import (
 )
 from calmstream.broker.record_batches.codecs import MAX_BYTES, NotDecompressible, decompress
 from calmstream.broker.record_batches.record_fields import read_fields, record_spans
-from calmstream.broker.records import Chunk, Damage, Integers, Partition
+from calmstream.broker.records import Chunk, Damage, Integers, Partition, Record
 
 MAX_RECORDS = 1 << 16
 """Maximum number of records in one batch; a batch with more is damaged."""
@@ -90,19 +90,16 @@ def _fault(batch: BatchHeader) -> str:
 
 def _damaged(run: _Run, batch: BatchHeader, why: str) -> Piece:
     """Return a batch that cannot be decoded as one record, whose value is all bytes of it."""
-    raw = run.data[batch.start : batch.end]
-    chunk = Chunk(
+    record = Record(
         run.partition,
-        raw,
-        np.array([batch.last_offset], np.int64),
-        np.array([batch.max_timestamp], np.int64),
-        np.array([batch.append_time], np.bool_),
-        np.array([[-1, -1]], np.int64),
-        np.array([[0, len(raw)]], np.int64),
-        np.array([[len(raw), len(raw)]], np.int64),
-        Damage(batch.first_offset, batch.records, why),
+        batch.last_offset,
+        batch.max_timestamp,
+        batch.append_time,
+        None,
+        run.data[batch.start : batch.end],
+        damage=Damage(batch.first_offset, batch.records, why),
     )
-    return Piece(chunk, batch.last_offset + 1, batch.leader_epoch)
+    return Piece(Chunk.of([record]), batch.last_offset + 1, batch.leader_epoch)
 
 
 def _decompressed(run: _Run, batch: BatchHeader) -> Piece:
