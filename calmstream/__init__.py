@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from calmstream.common.errors import FatalError as FatalError
     from calmstream.common.errors import InvalidInput as InvalidInput
     from calmstream.common.errors import RecoverableError as RecoverableError
-    from calmstream.consumer.read.answer import Answer as Answer
     from calmstream.consumer.read.changes import changes as changes
+    from calmstream.consumer.read.history import Answer as Answer
     from calmstream.consumer.read.history import History as History
     from calmstream.consumer.subscribe.assembler import Snapshot as Snapshot
     from calmstream.consumer.subscribe.assembler import Table as Table
@@ -45,9 +45,8 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "common.errors": ("CalmstreamError", "FatalError", "InvalidInput", "RecoverableError"),
-    "consumer.read.answer": ("Answer",),
     "consumer.read.changes": ("changes",),
-    "consumer.read.history": ("History",),
+    "consumer.read.history": ("Answer", "History"),
     "consumer.subscribe.assembler": ("Snapshot", "Table"),
     "consumer.subscribe.subscribe": ("subscribe",),
     "estimators.plan": ("Plan",),

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from calmstream.consumer.read.answer import Answer
+from calmstream.consumer.read.history import Answer
 from calmstream.consumer.read.ranges import Windows
 from calmstream.consumer.read.summary import Summary
 from calmstream.consumer.read.words import WordShares

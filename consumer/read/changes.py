@@ -8,8 +8,7 @@ from typing import Any
 
 from calmstream.common.errors import InvalidInput
 from calmstream.consumer.read.history import DEPENDENT, Counted, History
-from calmstream.consumer.read.ranges import PREVIOUS, Windows, against_windows
-from calmstream.consumer.read.refusals import NoReports
+from calmstream.consumer.read.ranges import PREVIOUS, NoReports, Windows, against_windows
 from calmstream.consumer.subscribe.frame import Frame, FrameColumns
 from calmstream.estimators.analysis.grouped import difference
 from calmstream.estimators.changes import Comparison, Source, compare, source

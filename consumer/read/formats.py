@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from calmstream.consumer.read.answer import Answer
+from calmstream.consumer.read.history import Answer
 from calmstream.consumer.read.ranges import Windows
 from calmstream.estimators.plan import Plan
 

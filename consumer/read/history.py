@@ -7,15 +7,22 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import FatalError, InvalidInput
-from calmstream.consumer.read.answer import Answer
 from calmstream.consumer.read.kept import KeptCounts, TrackedCounts
-from calmstream.consumer.read.ranges import Windows, against_windows, read_windows
-from calmstream.consumer.read.refusals import NoReports, NotFinal, NotKept
+from calmstream.consumer.read.ranges import (
+    NoReports,
+    NotFinal,
+    NotKept,
+    Windows,
+    against_windows,
+    read_windows,
+)
+from calmstream.consumer.subscribe.assembler import Table
+from calmstream.consumer.subscribe.frame import FrameColumns
 from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE, connected, plan_names
 from calmstream.estimators import methods
 from calmstream.estimators.analysis.grouped import (
@@ -35,22 +42,50 @@ from calmstream.estimators.wire.snapshot import Revision
 MODELS = 8
 """Fitted models that are kept, the last used ones."""
 
-_Fitted = tuple[Model, tuple[str, ...]]
-"""A model, and flags of its reports."""
+SUSPICIOUS = "suspicious"
+DEPENDENT = "dependent"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer(Table):
+    """A table, with all that its reader must know.
+
+    Attributes:
+        attributes: names, in axis order; given ones first.
+        labels: per attribute its labels, or those of its groups.
+        table: shape of the labels; of a difference, changes, which may be negative.
+        stderr: the same shape: standard errors, before non-negativity was enforced.
+        flags: as in a snapshot (`Marginal`), and: ``approximate`` (errors take the cells as
+            independent), ``conditional``, ``difference``, ``dependent`` (errors take reports as
+            independent, but a device may have reported in several of these windows),
+            ``suspicious`` (the raw counts look forged).
+        reports: of these windows and groups of devices that speak about the attributes.
+        windows: first and last window; of a difference, those it is about and those it subtracts.
+        revision: by input partition, the offset up to which the last window's final tables count.
+    """
+
+    windows: tuple[Windows, ...]
+    revision: Revision
+
+    def more(self) -> dict[str, Any]:
+        """Return the further fields of a subclass, JSON-ready."""
+        return {}
+
+    def columns(self) -> FrameColumns:
+        """Return the columns of a `Table`; what HTML says about it begins with the windows."""
+        found = Table.columns(self)
+        return found._replace(about=(" minus ".join(map(str, self.windows)), *found.about))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """The counts of some windows: one tally per group, and flags of the reports."""
+    """The counts of some windows: one tally per group, flags of the reports, and what fits them."""
 
     plan: Plan
     windows: Windows
     tallies: tuple[Tally, ...]
     flags: tuple[str, ...]
-
-
-SUSPICIOUS = "suspicious"
-DEPENDENT = "dependent"
+    fit: Callable[[], Model]
 
 
 class History:
@@ -82,7 +117,9 @@ class History:
         self._kept = KeptCounts(plan, transport, names, SystemClock())
         self._stack.callback(self._kept.close)
         self._tracked = TrackedCounts(plan, self._kept)
-        self._models: OrderedDict[tuple[Windows, Revision], _Fitted] = OrderedDict()
+        # By windows and revision the model, and flags of its reports.
+        self._models: OrderedDict[tuple[Windows, Revision], tuple[Model, tuple[str, ...]]]
+        self._models = OrderedDict()
         self._read = False
 
     def __enter__(self) -> Self:
@@ -102,13 +139,13 @@ class History:
 
     def windows(self) -> list[int]:
         """Return the windows whose counts are kept, ascending."""
-        self._ready()
+        if not self._read:
+            self.refresh()
         return self._kept.windows()
 
     def newest(self) -> int | None:
         """Return the newest final window whose counts are kept; None before the first."""
-        self._ready()
-        return self._kept.newest()
+        return max(self.windows(), default=None)
 
     def ask(
         self,
@@ -132,11 +169,9 @@ class History:
 
         Raises:
             InvalidInput: unknown names, a table that is too large, or a method that cannot answer;
-                and by `read.refusals` windows that are not final, not kept, or without reports.
+                and by `read.ranges` windows that are not final, not kept, or without reports.
         """
-        self._ready()
-        chosen = self._windows(windows)
-        found, flags = self._table(attributes, chosen, group, given, where)
+        found, flags, chosen = self.table(attributes, windows, group, given=given, where=where)
         return self._answer(found, (chosen,), flags)
 
     def difference(
@@ -161,13 +196,12 @@ class History:
         Raises:
             InvalidInput: as `ask`, or the windows overlap.
         """
-        self._ready()
         after = self._windows(windows)
         before = self._windows(against_windows(minus, after))
         if after.overlaps(before):
             raise InvalidInput(f"a difference needs windows apart: {after} and {before} overlap")
-        first, flags = self._table(attributes, after, group, given, where)
-        second, more = self._table(attributes, before, group, given, where)
+        first, flags, _ = self.table(attributes, after, group, given=given, where=where)
+        second, more, _ = self.table(attributes, before, group, given=given, where=where)
         change = difference(first, second)
         if _may_repeat(self._plan.guarantee.windows, after, before):
             more = (*more, DEPENDENT)
@@ -178,38 +212,62 @@ class History:
         attributes: Sequence[str],
         windows: str | Windows = "total",
         group: Groups = "",
-    ) -> tuple[GroupedTable, tuple[str, ...], Windows, Revision]:
-        """Return a table with its covariance, flags of its reports, its windows and revision."""
-        self._ready()
+        *,
+        given: Sequence[str] = (),
+        where: Groups = "",
+    ) -> tuple[GroupedTable, tuple[str, ...], Windows]:
+        """Return a table with its covariance, flags of its reports, and its windows."""
         chosen = self._windows(windows)
-        found, flags = self._table(attributes, chosen, group)
-        return found, flags, chosen, self._kept.revision(chosen.last)
+        groupings, only = of_question(group, where, self._plan.domain)
+        names, given = list(dict.fromkeys((*attributes, *only))), (*given, *only)
+        if only and set(given) >= set(names):
+            raise InvalidInput("where: an attribute must be left to ask about")
+        model, flags = self._fitted(chosen)
+        found = grouped(model, self._plan.domain, names, groupings)
+        if given:
+            found = first_groups(conditional(found, given), only)
+        return found, flags, chosen
 
     def model(self, windows: str | Windows = "total") -> tuple[Model, Windows]:
         """Return the fitted model of some windows, and these windows."""
-        self._ready()
         chosen = self._windows(windows)
-        return self._model(chosen)[0], chosen
+        return self._fitted(chosen)[0], chosen
 
     def counted(self, windows: str | Windows) -> Counted:
-        """Return the counts of some windows, without those of a pilot, and their flags."""
-        self._ready()
+        """Return the counts of some windows, without those of a pilot."""
         chosen = self._windows(windows)
-        return self._counted(chosen)[0]
+        if chosen.current:
+            self._window(chosen.last)
+            now = self._tracked.through(chosen.last)
+            received, tallies, fit = now.tallies, now.reduced(), partial(now.model, self._plan)
+        else:
+            tallies = self._tallies(chosen)
+            received = tuple(tallies)
+            fit = partial(methods.fit, self._plan, tallies, total=chosen.total)
+        if not any(tally.reports for tally in received):
+            raise NoReports(f"{chosen} received no reports")
+        flags = []
+        forged = any(self._kept.suspicious(w) for w in range(chosen.first, chosen.last + 1))
+        # What a discount leaves of forged counts looks like no forged window.
+        if not (forged or chosen.current):
+            forged = examine(self._plan, tallies, len(chosen)).suspicious
+        if forged:
+            flags.append(SUSPICIOUS)
+        if 1 < self._plan.guarantee.windows < len(chosen):
+            flags.append(DEPENDENT)
+        return Counted(self._plan, chosen, tuple(tallies), tuple(flags), fit)
 
     def revision(self, windows: Windows) -> Revision:
+        """Return the revision of the final of the last window."""
         return self._kept.revision(windows.last)
 
     def window_counts(self, window: int) -> list[Tally]:
         """Return the counts of one kept window, one tally per group."""
-        self._ready()
         return self._window(window)[0]
 
-    def _ready(self) -> None:
+    def _windows(self, text: str | Windows) -> Windows:
         if not self._read:
             self.refresh()
-
-    def _windows(self, text: str | Windows) -> Windows:
         if isinstance(text, Windows):
             return text
         newest = self._kept.newest()
@@ -217,53 +275,15 @@ class History:
             raise NotFinal("no window is final yet")
         return read_windows(text, self._plan, newest)
 
-    def _table(
-        self,
-        attributes: Sequence[str],
-        windows: Windows,
-        group: Groups,
-        given: Sequence[str] = (),
-        where: Groups = "",
-    ) -> tuple[GroupedTable, tuple[str, ...]]:
-        groupings, only = of_question(group, where, self._plan.domain)
-        names, given = list(dict.fromkeys((*attributes, *only))), (*given, *only)
-        if only and set(given) >= set(names):
-            raise InvalidInput("where: an attribute must be left to ask about")
-        model, flags = self._model(windows)
-        found = grouped(model, self._plan.domain, names, groupings)
-        return first_groups(conditional(found, given), only) if given else found, flags
-
-    def _model(self, windows: Windows) -> _Fitted:
+    def _fitted(self, windows: Windows) -> tuple[Model, tuple[str, ...]]:
         place = (windows, self._kept.revision(windows.last))
         if place not in self._models:
-            counted, fit = self._counted(windows)
-            self._models[place] = fit(), counted.flags
+            counted = self.counted(windows)
+            self._models[place] = counted.fit(), counted.flags
             while len(self._models) > MODELS:
                 self._models.popitem(last=False)
         self._models.move_to_end(place)
         return self._models[place]
-
-    def _counted(self, windows: Windows) -> tuple[Counted, Callable[[], Model]]:
-        if windows.current:
-            self._window(windows.last)
-            now = self._tracked.through(windows.last)
-            received, tallies, fit = now.tallies, now.reduced(), partial(now.model, self._plan)
-        else:
-            tallies = self._tallies(windows)
-            received = tuple(tallies)
-            fit = partial(methods.fit, self._plan, tallies, total=windows.total)
-        if not any(tally.reports for tally in received):
-            raise NoReports(f"{windows} received no reports")
-        flags = []
-        forged = any(self._kept.suspicious(w) for w in range(windows.first, windows.last + 1))
-        # What a discount leaves of forged counts looks like no forged window.
-        if not (forged or windows.current):
-            forged = examine(self._plan, tallies, len(windows)).suspicious
-        if forged:
-            flags.append(SUSPICIOUS)
-        if 1 < self._plan.guarantee.windows < len(windows):
-            flags.append(DEPENDENT)
-        return Counted(self._plan, windows, tuple(tallies), tuple(flags)), fit
 
     def _tallies(self, windows: Windows) -> list[Tally]:
         """Take the difference of two totals where both are kept; else add all windows."""

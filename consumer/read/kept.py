@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 from itertools import chain
-from typing import NamedTuple
 
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker, Partition, Record
@@ -22,12 +21,6 @@ from calmstream.estimators.wire.snapshot import Revision
 _LOG = logging.getLogger("calmstream.history")
 
 
-class _Record(NamedTuple):
-    revision: Revision
-    suspicious: bool
-    value: bytes
-
-
 class KeptCounts:
     """The counts of final windows in the counts topic, compressed; for one thread.
 
@@ -36,7 +29,8 @@ class KeptCounts:
 
     def __init__(self, plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> None:
         self._plan = plan
-        self._records: dict[int, dict[int, _Record]] = {}
+        # By window and group the header of a record and its bytes.
+        self._records: dict[int, dict[int, tuple[counts.CountsHeader, bytes]]] = {}
         self._foreign = ForeignRecordCounter(_LOG.warning)
         self._topic = TopicReader(
             broker,
@@ -65,26 +59,24 @@ class KeptCounts:
     def revision(self, window: int) -> Revision:
         """Return the revision of a window: those of its groups, one after another."""
         records = self._records.get(window, {})
-        return tuple(chain.from_iterable(records[group].revision for group in sorted(records)))
+        return tuple(chain.from_iterable(records[group][0].revision for group in sorted(records)))
 
     def suspicious(self, window: int) -> bool:
-        return any(record.suspicious for record in self._records.get(window, {}).values())
+        return any(header.suspicious for header, _ in self._records.get(window, {}).values())
 
     def tallies(self, window: int) -> tuple[list[Tally], list[Tally]]:
         """Return the tallies of a kept window, and those of all windows through it."""
         records = self._records[window]
         found = [
-            counts.decode_counts(self._plan, records[group].value)
+            counts.decode_counts(self._plan, records[group][1])
             for group in range(len(self._plan.groups))
         ]
         return [one.tally for one in found], [one.total for one in found]
 
     def _take(self, record: Record) -> None:
-        key, value = key_of(record), record.value
-        header = counts.read_record(self._plan, key, value)
-        assert value is not None
-        own = self._records.setdefault(header.window, {})
-        own[header.group] = _Record(header.revision, header.suspicious, value)
+        header = counts.read_record(self._plan, key_of(record), record.value)
+        assert record.value is not None
+        self._records.setdefault(header.window, {})[header.group] = header, record.value
 
 
 class TrackedCounts:

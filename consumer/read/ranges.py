@@ -12,7 +12,6 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from calmstream.common.errors import InvalidInput
-from calmstream.consumer.read.refusals import NotFinal
 from calmstream.estimators.plan import Plan
 
 CURRENT = "current"
@@ -25,6 +24,18 @@ _LAST = re.compile(r"last (?:(\d{1,6}) )?(minute|hour|day|week|window)s?", re.AS
 _SHORT = re.compile(r"last:(\d{1,6})([mhdw]?)", re.ASCII)
 _UNITS = {"": "window", "m": "minute", "h": "hour", "d": "day", "w": "week"}
 _MILLISECONDS = {"minute": 60_000, "hour": 3_600_000, "day": 86_400_000, "week": 604_800_000}
+
+
+class NotFinal(InvalidInput):
+    """A window is not final yet, or the plan has no such window."""
+
+
+class NotKept(InvalidInput):
+    """The counts of a window are not in the counts topic."""
+
+
+class NoReports(InvalidInput):
+    """The windows received no reports."""
 
 
 @dataclass(frozen=True, slots=True)

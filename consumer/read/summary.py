@@ -61,7 +61,7 @@ def summary(
     """Return statistics of one ordered attribute, or the rank correlation of two."""
     about = split(plan.domain, attributes, given, statistics)
     names = [*given, *(attribute.name for attribute in about)]
-    joint, flags, chosen, revision = history.table(names, windows, group)
+    joint, flags, chosen = history.table(names, windows, group)
     for attribute in about:
         if joint.labels[names.index(attribute.name)] != attribute.labels:
             raise InvalidInput(f"summary: the labels of {attribute.name!r} cannot be grouped")
@@ -78,7 +78,7 @@ def summary(
         flags=tuple(dict.fromkeys((*joint.flags, *flags, *more))),
         rows=tuple(rows),
     )
-    return Summary(table, chosen, joint.reports, revision)
+    return Summary(table, chosen, joint.reports, history.revision(chosen))
 
 
 def document(plan: Plan, found: Summary) -> dict[str, Any]:

@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.common.errors import InvalidInput
-from calmstream.consumer.read.answer import Answer
-from calmstream.consumer.read.history import History
-from calmstream.consumer.read.ranges import Windows
-from calmstream.consumer.read.refusals import NoReports
+from calmstream.consumer.read.history import Answer, History
+from calmstream.consumer.read.ranges import NoReports, Windows
 from calmstream.consumer.subscribe.frame import FrameColumns
 from calmstream.estimators.analysis.words import bucket_shares, candidates, decode, kind_of, reports
 from calmstream.estimators.plan import Plan

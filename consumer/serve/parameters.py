@@ -9,8 +9,7 @@ from math import prod
 from starlette.datastructures import QueryParams
 
 from calmstream.common.errors import InvalidInput
-from calmstream.consumer.read.ranges import TOTAL, Windows, against_windows, read_windows
-from calmstream.consumer.read.refusals import NotFinal
+from calmstream.consumer.read.ranges import TOTAL, NotFinal, Windows, against_windows, read_windows
 from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.problems import Problem, Refused, refusal
 

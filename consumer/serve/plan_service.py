@@ -17,7 +17,7 @@ from calmstream.consumer.read.ranges import LATEST, TOTAL
 from calmstream.consumer.serve.problems import Problem, Refused, refusal
 from calmstream.consumer.serve.results import Results
 from calmstream.consumer.serve.settings import ServeSettings
-from calmstream.consumer.serve.turns import Queue, QueueFull
+from calmstream.consumer.serve.turns import Queue
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.snapshot_topic import SnapshotTopic
 from calmstream.consumer.subscribe.subscribe import plan_names
@@ -117,10 +117,7 @@ class PlanService:
 
     def submit(self, job: Callable[[History], T], peer: str) -> Future[T]:
         """Run a job of a peer with the history on the pool; the future may raise `Refused`."""
-        try:
-            return self._queue.submit(lambda: self._with_history(job), peer=peer)
-        except QueueFull:
-            raise Refused(Problem.BUSY, "too many questions about this plan wait") from None
+        return self._queue.submit(lambda: self._with_history(job), peer=peer)
 
     def _run(self) -> None:
         while not self._stop.is_set():

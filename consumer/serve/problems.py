@@ -8,7 +8,7 @@ from enum import StrEnum
 from calmstream.common.errors import CalmstreamError, DomainError, InvalidInput, RecoverableError
 from calmstream.common.http import answer
 from calmstream.common.http.answer import CONNECTION_KINDS, HttpReply, ReplyKind
-from calmstream.consumer.read.refusals import NoReports, NotFinal, NotKept
+from calmstream.consumer.read.ranges import NoReports, NotFinal, NotKept
 
 
 class Problem(StrEnum):

@@ -15,6 +15,7 @@ from calmstream.consumer.read.history import History
 from calmstream.consumer.read.ranges import LATEST, PREVIOUS, Windows
 from calmstream.consumer.read.summary import document, split, summary
 from calmstream.consumer.read.words import given_place, word_shares
+from calmstream.consumer.serve.answers import etag_of
 from calmstream.consumer.serve.parameters import Parameters
 from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.problems import Problem, Refused, refusal
@@ -22,15 +23,28 @@ from calmstream.estimators.analysis.association import chow_liu
 from calmstream.estimators.analysis.report import associate, causes, pairs_of
 from calmstream.estimators.analysis.words import candidates
 
+Job = Callable[[History], bytes]
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question about a plan, with everything beside the counts that decides its answer."""
+    """What computes an answer; all that decides the answer decides its ETag."""
 
-    last: int
-    key: tuple[object, ...]
-    job: Callable[[History], bytes]
+    etag: str
+    job: Job
     format: str = "json"
+
+
+def _question(
+    service: PlanService,
+    last: int,
+    job: Job,
+    *key: object,
+    format: str = "json",  # noqa: A002 - the parameter's name
+) -> Question:
+    """Return a question whose newest window is ``last``; beside the counts, ``key`` decides."""
+    revision = service.results.revision(last)
+    return Question(etag_of(service.plan.digest, service.namespace, revision, key), job, format)
 
 
 def table(
@@ -51,7 +65,8 @@ def table(
         return FORMATS[format](service.plan, answer)
 
     last = max(windows.last, -1 if minus is None else minus.last)
-    return Question(last, ("table", attributes, windows, minus, group, given, format), job, format)
+    key = ("table", attributes, windows, minus, group, given, format)
+    return _question(service, last, job, *key, format=format)
 
 
 def _table(service: PlanService, asked: Parameters, max_cells: int) -> Question:
@@ -85,7 +100,7 @@ def _words(service: PlanService, asked: Parameters, _max_cells: int) -> Question
     def job(history: History) -> bytes:
         return FORMATS["json"](plan, word_shares(history, plan, name, texts, windows, given=given))
 
-    return Question(windows.last, ("words", name, texts, windows, given), job)
+    return _question(service, windows.last, job, "words", name, texts, windows, given)
 
 
 def _summary(service: PlanService, asked: Parameters, max_cells: int) -> Question:
@@ -103,7 +118,8 @@ def _summary(service: PlanService, asked: Parameters, max_cells: int) -> Questio
         )
         return orjson.dumps(document(plan, found))
 
-    return Question(windows.last, ("summary", attributes, windows, statistics, given, group), job)
+    key = ("summary", attributes, windows, statistics, given, group)
+    return _question(service, windows.last, job, *key)
 
 
 def _associations(service: PlanService, asked: Parameters, max_cells: int) -> Question:
@@ -112,7 +128,7 @@ def _associations(service: PlanService, asked: Parameters, max_cells: int) -> Qu
     def job(history: History) -> bytes:
         return orjson.dumps(associations(service, history, windows, max_cells))
 
-    return Question(windows.last, ("associations", windows), job)
+    return _question(service, windows.last, job, "associations", windows)
 
 
 def _changes(service: PlanService, asked: Parameters, _max_cells: int) -> Question:
@@ -122,7 +138,8 @@ def _changes(service: PlanService, asked: Parameters, _max_cells: int) -> Questi
     def job(history: History) -> bytes:
         return orjson.dumps(changes(history, window, against).to_json())
 
-    return Question(max(window.last, against.last), ("changes", window, against), job)
+    last = max(window.last, against.last)
+    return _question(service, last, job, "changes", window, against)
 
 
 _TABLE = ("attributes", "windows", "group", "given")

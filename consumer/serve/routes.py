@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,14 @@ from starlette.staticfiles import StaticFiles
 
 from calmstream.common.http.shares import peer_of
 from calmstream.consumer.serve import documents
-from calmstream.consumer.serve.context import Context
+from calmstream.consumer.serve.answers import Answers
+from calmstream.consumer.serve.metrics import ServeMetrics
 from calmstream.consumer.serve.parameters import Parameters
 from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.problems import KINDS, Problem, Refused, answer_to
 from calmstream.consumer.serve.questions import QUESTIONS, Read
 from calmstream.consumer.serve.series import PARAMETERS, series
+from calmstream.consumer.serve.settings import ServeSettings
 
 ASSETS = Path(__file__).parent / "assets"
 """Where the built page ships: ``index.html``, and files with a hash in their names."""
@@ -37,14 +39,17 @@ MAX_FINALS = 5000
 _REVALIDATE = {"cache-control": "no-cache"}
 _NO_STORE = {"cache-control": "no-store"}
 
+Plans = Callable[[], Mapping[str, PlanService]]
 Handler = Callable[[Request, Parameters], Awaitable[Response]]
 
 
 class Routes:
     """The addresses of a server. Those below a plan need its results."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, plans: Plans, settings: ServeSettings) -> None:
+        self._served = plans
+        self._settings = settings
+        self._answers = Answers(settings.answer_bytes, settings.answer_seconds)
 
     def all(self) -> list[BaseRoute]:
         plan = "/v1/plans/{name}"
@@ -62,11 +67,11 @@ class Routes:
         ]
 
     async def _plans(self, _request: Request, _asked: Parameters) -> Response:
-        plans = sorted(self._context.plans().items())
+        plans = sorted(self._served().items())
         return _json({"plans": [documents.short_plan(one) for _, one in plans]})
 
     async def _plan(self, request: Request, _asked: Parameters) -> Response:
-        return _json(documents.whole_plan(self._context.plan(request.path_params["name"])))
+        return _json(documents.whole_plan(self._named(request)))
 
     async def _windows(self, request: Request, asked: Parameters) -> Response:
         service = self._service(request)
@@ -74,26 +79,36 @@ class Routes:
         return _json(documents.windows(service, limit))
 
     async def _series(self, request: Request, asked: Parameters) -> Response:
-        body = await series(self._context, self._service(request), asked, _peer(request))
+        service, peer = self._service(request), _peer(request)
+        body = await series(service, asked, self._answers, self._settings, peer)
         return Response(body, media_type=MEDIA_TYPES["json"], headers=_REVALIDATE)
 
     def _question(self, read: Read) -> Handler:
         async def answer(request: Request, asked: Parameters) -> Response:
-            service, context = self._service(request), self._context
-            question = read(service, asked, context.settings.max_cells)
-            etag = context.etag(service, question)
-            headers = {"etag": etag, **_REVALIDATE}
+            service = self._service(request)
+            question = read(service, asked, self._settings.max_cells)
+            headers = {"etag": question.etag, **_REVALIDATE}
             if question.format == "csv":
                 headers["content-disposition"] = f'attachment; filename="{service.plan.name}.csv"'
-            if _unchanged(request, etag):
+            if _unchanged(request, question.etag):
                 return Response(status_code=304, headers=headers)
-            body = await context.answer(service, question, _peer(request))
+            peer = _peer(request)
+            body = await self._answers.get(
+                question.etag, lambda: service.submit(question.job, peer)
+            )
             return Response(body, media_type=MEDIA_TYPES[question.format], headers=headers)
 
         return answer
 
+    def _named(self, request: Request) -> PlanService:
+        name, plans = request.path_params["name"], self._served()
+        found = plans.get(name) or next((s for s in plans.values() if s.plan.digest == name), None)
+        if found is None:
+            raise Refused(Problem.UNKNOWN_PLAN, f"there is no plan {name!r}")
+        return found
+
     def _service(self, request: Request) -> PlanService:
-        service = self._context.plan(request.path_params["name"])
+        service = self._named(request)
         service.require_results()
         return service
 
@@ -126,9 +141,9 @@ def _json(document: Any) -> Response:
     return Response(orjson.dumps(document), media_type=MEDIA_TYPES["json"], headers=_NO_STORE)
 
 
-def create_app(context: Context) -> Starlette:
+def create_app(plans: Plans, settings: ServeSettings, metrics: ServeMetrics) -> Starlette:
     def answer(problem: Problem, detail: str = "") -> Response:
-        context.metrics.refused(problem)
+        metrics.refused(problem)
         found = answer_to(problem, detail)
         headers = {name.decode(): value.decode() for name, value in found.headers}
         return Response(found.body, status_code=found.status, headers=headers)
@@ -142,6 +157,6 @@ def create_app(context: Context) -> Starlette:
         return answer(Problem.METHOD if method else Problem.NOT_FOUND)
 
     handlers = {Refused: problem, HTTPException: problem, Exception: problem}
-    app = Starlette(routes=Routes(context).all(), exception_handlers=handlers)
+    app = Starlette(routes=Routes(plans, settings).all(), exception_handlers=handlers)
     app.router.redirect_slashes = False
     return app

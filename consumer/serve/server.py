@@ -16,7 +16,6 @@ from calmstream.common.http.server import HttpServer, anywhere, as_host, listen
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.threads import Threads
-from calmstream.consumer.serve.context import Context
 from calmstream.consumer.serve.guard import Guard
 from calmstream.consumer.serve.metrics import ServeMetrics
 from calmstream.consumer.serve.plan_service import PlanService
@@ -71,10 +70,9 @@ class ResultsServer:
         self._settings = settings
         self._metrics = metrics
         self._log = structlog.get_logger("calmstream.serve")
-        self._context = Context(lambda: self.plans, settings, metrics)
         own = [] if anywhere(settings.host) else [as_host(settings.host)]
         self._guard = Guard(
-            create_app(self._context),
+            create_app(lambda: self.plans, settings, metrics),
             hosts=[*own, *hosts],
             origins=origins,
             token=token,

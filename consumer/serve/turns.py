@@ -10,13 +10,10 @@ from typing import Any, TypeVar
 
 from calmstream.common.http.shares import Share
 from calmstream.consumer.runtime.threads import Threads
+from calmstream.consumer.serve.problems import Problem, Refused
 
 T = TypeVar("T")
 _Job = tuple[Future[Any], Callable[[], Any]]
-
-
-class QueueFull(Exception):  # noqa: N818 - it is an outcome, not a defect
-    """So many jobs wait already that no further one is taken."""
 
 
 class Queue:
@@ -44,7 +41,8 @@ class Queue:
                 if not self._share.take(peer):
                     self._forget_cancelled()
                     if not self._share.take(peer):
-                        raise QueueFull
+                        detail = "too many questions about this plan wait"
+                        raise Refused(Problem.BUSY, detail)
                 self._waiting.setdefault(peer, deque()).append((future, job))
             self._schedule()
         return future

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from calmstream.commands import query
-from calmstream.consumer.read.answer import Answer
 from calmstream.consumer.read.formats import as_csv, as_json, harmless
+from calmstream.consumer.read.history import Answer
 from calmstream.consumer.read.ranges import Windows
 from calmstream.pages.answer import show
 from calmstream.terminal import Console

@@ -12,7 +12,7 @@ import pytest
 from calmstream.common.errors import InvalidInput
 from calmstream.consumer.read.changes import changes, changes_of_plans, require_same_domain
 from calmstream.consumer.read.history import History
-from calmstream.consumer.read.refusals import NoReports
+from calmstream.consumer.read.ranges import NoReports
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.kinds import CHOSEN, Choice, Number, Ordered
 from calmstream.estimators.plan import Guarantee, Plan

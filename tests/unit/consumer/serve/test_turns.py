@@ -7,7 +7,8 @@ import threading
 import pytest
 
 from calmstream.consumer.runtime.threads import Threads
-from calmstream.consumer.serve.turns import Queue, QueueFull
+from calmstream.consumer.serve.problems import Problem, Refused
+from calmstream.consumer.serve.turns import Queue
 
 DEADLINE = 60.0
 
@@ -49,8 +50,9 @@ def test_a_full_queue_takes_nothing_but_what_must_be_done() -> None:
     first = queue.submit(lambda: (began.set(), gate.wait(DEADLINE)))
     assert began.wait(DEADLINE)
     waiting = [queue.submit(lambda: 1, peer="a") for _ in range(2)]
-    with pytest.raises(QueueFull):
+    with pytest.raises(Refused) as refused:
         queue.submit(lambda: 2, peer="a")
+    assert refused.value.problem is Problem.BUSY
     must = queue.submit(lambda: 3)
     assert waiting[0].cancel()
     assert waiting[1].cancel()
