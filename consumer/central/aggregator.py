@@ -17,7 +17,7 @@ from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.central import metrics as m
 from calmstream.consumer.central.budget_account import BudgetAccount
-from calmstream.consumer.central.claims import Claims
+from calmstream.consumer.central.claims import SEND_SECONDS, Claims
 from calmstream.consumer.central.publication import Publication, hide_error_texts
 from calmstream.consumer.central.windows import KEY_BYTES, RawWindows
 from calmstream.consumer.metrics.registry import Metrics
@@ -31,9 +31,6 @@ from calmstream.estimators.randomness import Randomness
 
 POLL_SECONDS = 0.5
 """Maximum time for which one poll waits for records."""
-
-SEND_SECONDS = 30.0
-"""Maximum wait for the acknowledgement of a record."""
 
 RETRY_SECONDS = 60.0
 """Time for which failing calls are repeated before the aggregator exits."""
@@ -100,10 +97,6 @@ class Aggregator:
         self._watch: TopicWatch | None = None
 
     @property
-    def finished(self) -> bool:
-        return self._next >= self._plan.releases and not self._publication.has_unsent_release
-
-    @property
     def held_bytes(self) -> int:
         """Bytes of raw records in memory; no metric, because it depends on the records."""
         return self._windows.held_bytes
@@ -112,7 +105,7 @@ class Aggregator:
         """Do nothing: the first turn verifies the topics, so that failures are repeated."""
 
     def over(self) -> bool:
-        return self.finished
+        return self._next >= self._plan.releases and not self._publication.has_unsent_release
 
     def turn(self) -> bool:
         """Do one round; failures are repeated, without limit while a paid release was not sent."""
@@ -146,7 +139,7 @@ class Aggregator:
         self._send()
         self._look_after_topics()
         behind = self._windows.behind(self._plan.window_end(self._next))
-        if behind and not self.finished:
+        if behind and not self.over():
             self._read(behind)
         while self._next <= min(self._windows.closed_through(), self._plan.releases - 1):
             for _ in self._publication.steps(self._next, self._windows.take):

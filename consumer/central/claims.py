@@ -19,7 +19,7 @@ from calmstream.estimators.central.release_wire import NONCE_BYTES, claim_key, e
 from calmstream.estimators.randomness import Randomness
 
 SEND_SECONDS = 30.0
-"""Maximum wait for the acknowledgement of a claim."""
+"""Maximum wait for the acknowledgement of a record."""
 
 
 class Claims:

@@ -18,7 +18,7 @@ from calmstream.broker.transport import Sink
 from calmstream.common.errors import CalmstreamError, FatalError
 from calmstream.consumer.central import metrics as m
 from calmstream.consumer.central.budget_account import BudgetAccount
-from calmstream.consumer.central.claims import Claims
+from calmstream.consumer.central.claims import SEND_SECONDS, Claims
 from calmstream.consumer.metrics.registry import Metrics
 from calmstream.estimators.central.coding import code_records
 from calmstream.estimators.central.dp_marginals import release, working_bytes
@@ -27,9 +27,6 @@ from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.central.release_wire import encode_level, encode_manifest
 from calmstream.estimators.central.tuples import Records
 from calmstream.estimators.randomness import Randomness
-
-SEND_SECONDS = 30.0
-"""Maximum wait for the acknowledgement of a record."""
 
 Prepared = tuple[int, Records, tuple[list[bytes], ...]]
 """A prepared window: its number, the coded records, and the labels of each column."""

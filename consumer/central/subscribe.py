@@ -11,7 +11,7 @@ from calmstream.broker.names import CentralNames
 from calmstream.broker.transport import Broker, Partition
 from calmstream.common.clock import SystemClock
 from calmstream.consumer.runtime.read_topics import TopicReader, followed
-from calmstream.estimators.central.release_reading import CentralRelease, ReleaseFold, ReleaseOwners
+from calmstream.estimators.central.release_reading import CentralRelease, ReleaseFold
 
 __all__ = ["CentralRelease", "subscribe_releases"]
 
@@ -30,7 +30,7 @@ def subscribe_releases(
     clock, releases = SystemClock(), [Partition(names.releases, 0)]
     source = TopicReader(broker, releases, clock, missing="create it: calmstream central topics")
     log = structlog.get_logger("calmstream.releases")
-    fold = ReleaseFold(ReleaseOwners(names.digest))
+    fold = ReleaseFold(names.digest)
     try:
         for record in followed(
             source,

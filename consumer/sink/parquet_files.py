@@ -17,8 +17,7 @@ from calmstream.common.files import exclusive, real_path, write_durably
 from calmstream.common.text import plan_name
 from calmstream.consumer.sink.arrow_rows import results_table
 from calmstream.consumer.sink.columns import OF_SET, statistic_rows
-from calmstream.consumer.sink.stored import SetId, newest, replaced, set_id
-from calmstream.consumer.sink.target import Stored
+from calmstream.consumer.sink.target import SetId, Stored, newest, replaced, set_id
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind, Revision

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from calmstream.common.errors import InvalidInput
-from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.consumer.subscribe.assembler import Snapshot, above
 from calmstream.estimators.plan import Plan
+from calmstream.estimators.wire.snapshot import Kind, Revision
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,39 @@ class Target(Protocol):
 
     def close(self) -> None:
         """Release everything."""
+
+
+class SetId(NamedTuple):
+    """What identifies a set within one plan and output namespace."""
+
+    window: int
+    kind: Kind
+
+
+def set_id(one: Snapshot) -> SetId:
+    return SetId(one.window, one.kind)
+
+
+def replaced(new: Snapshot) -> tuple[SetId, ...]:
+    window, kind = set_id(new)
+    if kind is Kind.FINAL:
+        return (set_id(new), SetId(window, Kind.EARLY))
+    return (set_id(new),)
+
+
+def newest(sets: Iterable[Snapshot], stored: Mapping[SetId, Revision]) -> list[Snapshot]:
+    """Return the sets to store: those with a higher revision, and no early set after its final."""
+    now, chosen = dict(stored), dict[SetId, Snapshot]()
+    for new in sets:
+        late = new.kind is Kind.EARLY and SetId(new.window, Kind.FINAL) in now
+        if late or not above(new.revision, now.get(set_id(new))):
+            continue
+        for old in replaced(new):
+            now.pop(old, None)
+            chosen.pop(old, None)
+        now[set_id(new)] = new.revision
+        chosen[set_id(new)] = new
+    return list(chosen.values())
 
 
 def target_of(address: str) -> Target:

@@ -7,7 +7,7 @@ by public values, and :func:`check_allocation` refuses before, from the plan alo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -15,10 +15,14 @@ import numpy as np
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.central.accounting import Allocation
-from calmstream.estimators.central.candidates import MAX_CANDIDATES, Universe, grow
-from calmstream.estimators.central.noise import LARGEST, CountNoise
+from calmstream.estimators.central.candidates import MAX_CANDIDATES, Alive, Universe, grow
+from calmstream.estimators.central.noise import (
+    LARGEST,
+    CountNoise,
+    universe_threshold,
+    unseen_threshold,
+)
 from calmstream.estimators.central.quantile import private_quantile
-from calmstream.estimators.central.thresholds import universe_threshold, unseen_threshold
 from calmstream.estimators.central.tuples import (
     Cells,
     Columns,
@@ -32,8 +36,6 @@ from calmstream.estimators.randomness import Randomness
 
 _NOISE_BLOCK = 1 << 16
 """Number of counts that get noise at once, so that `alive` is called often enough."""
-
-Alive = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)

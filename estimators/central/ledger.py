@@ -24,8 +24,6 @@ from calmstream.estimators.central.accounting import (
 )
 
 LEDGER_VERSION = 2
-_WITHOUT_BOUND = 1
-"""Accounts of this version add up rho of zCDP alone, and go on to do so."""
 
 
 class BudgetSpent(FatalError):  # noqa: N818 - it is a refusal, not a defect
@@ -130,10 +128,9 @@ def read_ledger(raw: bytes) -> Ledger:
     try:
         document = orjson.loads(raw)
         version = document["version"]
-        if version not in (_WITHOUT_BOUND, LEDGER_VERSION):
+        if version != LEDGER_VERSION:
             raise FatalError(
-                f"the budget account has version {version!r}; this release reads "
-                f"{_WITHOUT_BOUND} and {LEDGER_VERSION}"
+                f"the budget account has version {version!r}; this release reads {LEDGER_VERSION}"
             )
         body = {name: value for name, value in document.items() if name != "sha256"}
         if document["sha256"] != _checksum(body):
@@ -143,7 +140,7 @@ def read_ledger(raw: bytes) -> Ledger:
             document["plan"],
             document["epsilon"],
             document["delta"],
-            ZCDP if version == _WITHOUT_BOUND else document["bound"],
+            document["bound"],
             entries,
             str(document["topic"]),
         )
@@ -155,16 +152,12 @@ def read_ledger(raw: bytes) -> Ledger:
 
 
 def _entry(document: Any) -> LedgerEntry:
-    delta = Fraction(document["delta"])
-    if "rho" in document:  # of version 1; its sum stays as it was stated
-        cost = Spend(2 * Fraction(document["rho"]), 0, Fraction(0), delta)
-    else:
-        cost = Spend(
-            Fraction(document["precision"]),
-            int(document["quantiles"]),
-            Fraction(document["quantile_epsilon"]),
-            delta,
-        )
+    cost = Spend(
+        Fraction(document["precision"]),
+        int(document["quantiles"]),
+        Fraction(document["quantile_epsilon"]),
+        Fraction(document["delta"]),
+    )
     parts = cost.precision, Fraction(cost.quantiles), cost.quantile_epsilon, cost.delta
     if min(parts) < 0 or not isinstance(document["published"], bool):
         raise ValueError("an entry is out of range")

@@ -1,4 +1,4 @@
-"""Noise of counts: integers that are at least as private as Gaussian noise of a given variance.
+"""Noise of counts, at least as private as Gaussian noise of a given variance, and thresholds.
 
 The noise is a discrete Gaussian on a fine lattice, multiples of 1 / fine, rounded to an integer. It
 is drawn exactly. Why it is as private as a Gaussian of ``variance``: take Gaussian noise, and then
@@ -6,24 +6,30 @@ a discrete Gaussian of variance 3 / fine^2 on the lattice around it. By Poisson'
 the result has the probabilities of a discrete Gaussian of ``variance + 3 / fine^2`` up to a factor
 of ``1 ± 4 exp(-6 pi^2)``, about 1e-25. All counts of all releases of a user together, fewer than
 10^11, change the loss by less than 1e-13, for which the accounting has a margin.
+
+Thresholds are rounded up to integers; released counts are strictly above them. The tail of a
+discrete Gaussian at an integer m is at most the tail of the Gaussian at m - 1 (Canonne, Kamath and
+Steinke, Proposition 25). Noise that is rounded from a lattice of at least two points per integer is
+above m - 1 only if it is above m - 1/2 on the lattice, where the same tail is at most that of the
+Gaussian at m - 1. Therefore the bounds of the paper hold unchanged.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil, expm1, log1p, sqrt
+from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calmstream.estimators.central.discrete_gaussian import (
     MAX_VARIANCE,
+    Integers,
     discrete_gaussian,
     round_variance,
 )
 from calmstream.estimators.randomness import Randomness
-
-Integers = NDArray[np.int64]
 
 SMOOTHING = 3
 """Variance, in steps of the lattice, that makes the lattice as good as the real line."""
@@ -33,6 +39,8 @@ LARGEST = MAX_VARIANCE - SMOOTHING
 
 _FINE = 1 << 12
 """Minimum variance in steps of the lattice: smoothing costs at most a thousandth."""
+
+_NORMAL = NormalDist()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +73,32 @@ class CountNoise:
         drawn = discrete_gaussian(self.steps, size, randomness)
         rounded = (2 * np.abs(drawn) + self.fine) // (2 * self.fine)
         return np.asarray(np.sign(drawn) * rounded)
+
+
+def unseen_threshold(variance: Fraction, limit: int, delta: Fraction) -> int:
+    """Return the threshold for values that are not public, rounded up.
+
+    It is ``1 + sd · Phi^-1((1 - delta)^(1 / limit))``: a value of a single record is released with
+    a probability of at most delta. The code uses the small tail ``1 - (1 - delta)^(1 / limit)``,
+    because it keeps more digits than a number near 1.
+    """
+    tail = -expm1(log1p(-float(delta)) / limit)
+    return _rounded_up(1.0 + sqrt(float(variance)) * -_NORMAL.inv_cdf(tail))
+
+
+def universe_threshold(
+    variance: Fraction, previous: int, offered: int, spurious: Fraction
+) -> tuple[int, float]:
+    """Return the threshold for public candidates, rounded up, and a bound of spurious tuples.
+
+    It is ``sd · Phi^-1(1 - spurious · min(1, previous / offered))``.
+    """
+    deviation = sqrt(float(variance))
+    tail = float(spurious) * min(1.0, previous / offered)
+    threshold = _rounded_up(deviation * -_NORMAL.inv_cdf(tail))
+    return threshold, offered * _NORMAL.cdf(-threshold / deviation)
+
+
+def _rounded_up(value: float) -> int:
+    # Slightly more than the value, so that the rounding error of Phi^-1 cannot lower the result.
+    return ceil(value + 1e-9 * max(1.0, abs(value)))

@@ -5,12 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calmstream.estimators.central.discrete_gaussian import bernoulli_exp_parts
+from calmstream.estimators.central.discrete_gaussian import Integers, bernoulli_exp_parts
 from calmstream.estimators.randomness import Randomness, uniform_below
-
-Integers = NDArray[np.int64]
 
 _BATCH = 1 << 12
 _NEVER = 1 << 62

@@ -74,27 +74,27 @@ class ReleaseOwners:
         return body
 
 
-@dataclass(slots=True)
 class ReleaseFold:
     """Collects the records of each release of one plan until it is complete; returns it once."""
 
-    owners: ReleaseOwners
-    malformed: int = 0
-    # The levels of incomplete releases by window and k, and the windows already returned.
-    _levels: dict[int, dict[int, dict[str, Any]]] = field(default_factory=dict)
-    _returned: set[int] = field(default_factory=set)
+    def __init__(self, plan: str) -> None:
+        self._owners = ReleaseOwners(plan)
+        self._malformed = 0
+        # The levels of incomplete releases by window and k, and the windows already returned.
+        self._levels: dict[int, dict[int, dict[str, Any]]] = {}
+        self._returned: set[int] = set()
 
     @property
     def ignored(self) -> int:
-        return self.owners.ignored + self.malformed
+        return self._owners.ignored + self._malformed
 
     def read(self, value: bytes | None) -> CentralRelease | None:
         """Take the value of the next record; return the release that it completes, else None."""
-        body = self.owners.read(value)
+        body = self._owners.read(value)
         if body is None or body["window"] in self._returned:
             return None
         if not _well_formed(body):
-            self.malformed += 1
+            self._malformed += 1
             return None
         window = body["window"]
         levels = self._levels.setdefault(window, {})

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calmstream.estimators.central.discrete_gaussian import Integers
 from calmstream.estimators.randomness import Randomness
 
-Integers = NDArray[np.int64]
 Columns = tuple[int, ...]
 Cells = Mapping[Columns, Integers]
 """For each column set the ascending cells of its tuples; sets without tuples are left out."""

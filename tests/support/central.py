@@ -176,7 +176,7 @@ class CentralBench:
     def turns(self, aggregator: Aggregator, number: int = 12) -> None:
         """Take turns; a release takes fewer than twelve."""
         for _ in range(number):
-            if not aggregator.finished:
+            if not aggregator.over():
                 aggregator.turn()
             self.clock.advance(1.5)
 

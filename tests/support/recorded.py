@@ -25,7 +25,7 @@ import orjson
 from calmstream import FileStore, Reporter, set_policy
 from calmstream.broker.transport import Partition
 from calmstream.common.version import version
-from calmstream.estimators.central.release_reading import ReleaseFold, ReleaseOwners
+from calmstream.estimators.central.release_reading import ReleaseFold
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.wire.batch import decode_batch
@@ -97,7 +97,7 @@ def _state(given: Json, plan: Plan) -> Any:
 
 
 def _central(given: Json, _plan: Plan | None) -> Any:
-    fold = ReleaseFold(ReleaseOwners(CENTRAL.digest))
+    fold = ReleaseFold(CENTRAL.digest)
     found = [fold.read(_raw(value)) for value in given["values"]]
     return [release for release in found if release is not None]
 

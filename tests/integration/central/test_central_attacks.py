@@ -62,7 +62,7 @@ def beside(bench: CentralBench, records: str) -> dict[str, object]:
         "metrics": generate_latest(bench.registry),
         "logs": logs,
         "health": (aggregator.health.live(), aggregator.health.readiness()),
-        "finished": aggregator.finished,
+        "finished": aggregator.over(),
         "account": bench.account("account").read().entries,
         "claims": [orjson.loads(r.value or b"")["window"] for r in topic if b"claim" in r.key],
     }
@@ -88,7 +88,7 @@ def test_a_broker_that_is_away_after_the_payment_delays_the_release_and_no_more(
     (only,) = [r for r in bench.releases() if r.manifest["window"] == 0]
     assert released_counts(only, 2)
     assert all(entry.published for entry in bench.account("account").read().entries)
-    assert aggregator.finished
+    assert aggregator.over()
 
 
 class Patience(threading.Event):

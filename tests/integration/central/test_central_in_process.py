@@ -69,7 +69,7 @@ def test_records_become_noisy_releases_window_by_window(bench: Bench) -> None:
     bench.send(500, sex="F", job="baker", city="Bonn")
     bench.clock.advance(60)
     bench.turns(aggregator)
-    assert aggregator.finished
+    assert aggregator.over()
     second = bench.releases()[1]
     assert second.manifest["window"] == 1
     assert ("baker",) in released_counts(second, 1)

@@ -18,7 +18,7 @@ from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.subscribe.assembler import SnapshotAssembler
 from calmstream.estimators.central.dp_marginals import Level, Release
-from calmstream.estimators.central.release_reading import ReleaseFold, ReleaseOwners
+from calmstream.estimators.central.release_reading import ReleaseFold
 from calmstream.estimators.central.release_wire import encode_claim, encode_level, encode_manifest
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
@@ -178,7 +178,7 @@ def _central() -> dict[str, Case]:
 
     def case(place: int) -> Case:
         def read(raw: bytes) -> None:
-            fold = ReleaseFold(ReleaseOwners(CENTRAL.digest))
+            fold = ReleaseFold(CENTRAL.digest)
             given = [*records[:place], raw, *records[place + 1 :]]
             if not any([fold.read(value) is not None for value in given]):  # noqa: C419
                 raise ForeignRecord("no release")

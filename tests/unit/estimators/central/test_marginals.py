@@ -16,8 +16,8 @@ from calmstream.estimators.central.dp_marginals import (
     check_allocation,
     release,
 )
+from calmstream.estimators.central.noise import universe_threshold, unseen_threshold
 from calmstream.estimators.central.quantile import private_quantile
-from calmstream.estimators.central.thresholds import universe_threshold, unseen_threshold
 from calmstream.estimators.central.tuples import Locator, Records, size
 from calmstream.estimators.randomness import SeededRandomness
 from tests.support.repeats import repeats

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from calmstream.estimators.central import release_wire
 from calmstream.estimators.central.dp_marginals import Level, Release
-from calmstream.estimators.central.release_reading import CentralRelease, ReleaseFold, ReleaseOwners
+from calmstream.estimators.central.release_reading import CentralRelease, ReleaseFold
 from calmstream.estimators.central.release_wire import encode_claim, encode_level, encode_manifest
 from tests.support.central import PLAN
 
@@ -45,7 +45,7 @@ def records(nonce: str = NONCE, window: int = 0) -> list[bytes]:
 
 
 def read(values: list[bytes | None]) -> tuple[list[CentralRelease], int]:
-    fold = ReleaseFold(ReleaseOwners(PLAN.digest))
+    fold = ReleaseFold(PLAN.digest)
     releases = [release for value in values if (release := fold.read(value)) is not None]
     return releases, fold.ignored
 
