@@ -18,7 +18,8 @@ from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.serve.metrics import ServeMetrics
 from calmstream.consumer.serve.server import ResultsServer
 from calmstream.consumer.serve.settings import ServeSettings
-from calmstream.consumer.subscribe.subscribe import Snapshot, plan_names, subscribe
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.consumer.subscribe.subscribe import plan_names, subscribe
 from calmstream.estimators.plan import Plan
 from calmstream.service import Namespaces, Service
 

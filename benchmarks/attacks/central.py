@@ -13,8 +13,8 @@ from prometheus_client import generate_latest
 
 from benchmarks.attacks.attack import Attack, Verdict
 from calmstream.consumer.central.aggregator import Aggregator
-from calmstream.consumer.central.subscribe import CentralRelease
 from calmstream.estimators.central.plan import CentralPlan
+from calmstream.estimators.central.release_reading import CentralRelease
 from calmstream.producer.central.submit import submit
 from tests.support.central import CentralBench
 

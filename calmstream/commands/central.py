@@ -22,11 +22,12 @@ from calmstream.consumer.central.aggregator import Aggregator
 from calmstream.consumer.central.budget_account import BudgetAccount
 from calmstream.consumer.central.config import AggregatorConfig
 from calmstream.consumer.central.metrics import central_metrics
-from calmstream.consumer.central.subscribe import CentralRelease, subscribe_releases
+from calmstream.consumer.central.subscribe import subscribe_releases
 from calmstream.consumer.metrics.registry import new_registry
 from calmstream.consumer.runtime.service import configure_logging, run_service
 from calmstream.consumer.runtime.worker import Alone
 from calmstream.estimators.central.plan import CentralPlan
+from calmstream.estimators.central.release_reading import CentralRelease
 from calmstream.estimators.marginal import Z95
 from calmstream.estimators.randomness import SystemRandomness
 from calmstream.output import say

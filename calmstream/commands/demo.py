@@ -25,7 +25,8 @@ from calmstream.common.clock import SystemClock
 from calmstream.common.errors import FatalError, InvalidInput
 from calmstream.connect import kafka
 from calmstream.consumer.runtime.service import Signals, configure_logging
-from calmstream.consumer.subscribe.subscribe import Snapshot, plan_names
+from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators import planning
 from calmstream.estimators.domain import Attribute, Codes, Domain
 from calmstream.estimators.marginal import sse, total_variation

@@ -10,7 +10,6 @@ from calmstream.consumer.metrics.registry import Metrics
 from calmstream.estimators.central.plan import CentralPlan
 
 CENTRAL_METRICS = MetricGroup("plan")
-"""All metrics of the aggregator."""
 
 RELEASES = CENTRAL_METRICS.counter(
     "calmstream_central_releases_total",

@@ -13,7 +13,7 @@ from calmstream.common.clock import SystemClock
 from calmstream.consumer.runtime.read_topics import TopicReader, followed
 from calmstream.estimators.central.release_reading import CentralRelease, ReleaseFold
 
-__all__ = ["CentralRelease", "subscribe_releases"]
+RETRY_SECONDS = 60.0
 
 
 def subscribe_releases(
@@ -21,12 +21,9 @@ def subscribe_releases(
     names: CentralNames,
     *,
     follow: bool = True,
-    stop: threading.Event | None = None,
     poll_seconds: float = 0.5,
-    retry_seconds: float = 60.0,
 ) -> Iterator[CentralRelease]:
     """Yield the releases of a plan, from the oldest one that is kept; other records are skipped."""
-    stop = threading.Event() if stop is None else stop
     clock, releases = SystemClock(), [Partition(names.releases, 0)]
     source = TopicReader(broker, releases, clock, missing="create it: calmstream central topics")
     log = structlog.get_logger("calmstream.releases")
@@ -35,10 +32,10 @@ def subscribe_releases(
         for record in followed(
             source,
             clock,
-            stop,
+            threading.Event(),
             follow=follow,
             poll_seconds=poll_seconds,
-            retry_seconds=retry_seconds,
+            retry_seconds=RETRY_SECONDS,
         ):
             if record is None:
                 continue

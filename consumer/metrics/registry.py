@@ -34,17 +34,6 @@ def plan_label(plan: Plan) -> str:
     return plan_name(plan.name, plan.digest)
 
 
-def known_labels(plan: Plan, names: TopicNames) -> dict[str, list[str]]:
-    return {
-        "plan": [plan_label(plan)],
-        "group": [str(group) for group in range(len(plan.groups))],
-        "reason": [reason.value for reason in Reason],
-        "topic": list(names.all_reports),
-        "against": ["previous", "before"],
-        "partition": [str(number) for number in range(plan.partitions)],
-    }
-
-
 class Metrics:
     """The registered metrics of a plan, whose label is filled in. Safe for several threads."""
 
@@ -114,4 +103,12 @@ def plan_metrics(
     names: TopicNames,
     definitions: Iterable[MetricDefinition],
 ) -> Metrics:
-    return Metrics(registry, definitions, known_labels(plan, names))
+    labels = {
+        "plan": [plan_label(plan)],
+        "group": [str(group) for group in range(len(plan.groups))],
+        "reason": [reason.value for reason in Reason],
+        "topic": list(names.all_reports),
+        "against": ["previous", "before"],
+        "partition": [str(number) for number in range(plan.partitions)],
+    }
+    return Metrics(registry, definitions, labels)

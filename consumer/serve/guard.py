@@ -73,10 +73,10 @@ class Guard:
         self._metrics.answered()
         if problem is not None:
             self._metrics.refused(problem)
-            await out.refuse(problem)
+            await send_answer(out, answer_to(problem))
             return
         if scope["method"] == "OPTIONS":
-            await out.preflight()
+            await send_answer(out, HttpReply(204, headers=_CORS))  # a browser: may a page ask?
             return
         try:
             await self._app({**scope, "method": "GET"}, receive, out)
@@ -144,12 +144,6 @@ class _Completing:
         await self._send(message)
         if message["type"] == "http.response.body":
             self.complete = not message.get("more_body", False)
-
-    async def refuse(self, problem: Problem) -> None:
-        await send_answer(self, answer_to(problem))
-
-    async def preflight(self) -> None:
-        await send_answer(self, HttpReply(204, headers=_CORS))
 
 
 def _without_port(host: str) -> str:

@@ -20,8 +20,6 @@ STANDARD = ("mean", "median")
 LISTS = frozenset({"attributes", "given"})
 """Parameters that may be repeated, with one name each."""
 
-_LAST = re.compile(r"last[:-]([0-9]{1,7})", re.ASCII)
-
 
 class Parameters:
     """The parameters of a request: those that its address has, and single ones once."""
@@ -81,15 +79,9 @@ class Parameters:
         return found
 
     def series(self, service: PlanService, name: str, default: str) -> Windows:
-        """Return the windows of a series, which may also be ``last:N``: the newest N."""
-        text, newest = self.text(name, default), service.results.newest
-        found = _LAST.fullmatch(text)
-        if found is None or newest is None:
-            windows = _windows(service, text)
-            return Windows(windows.first, windows.last)
-        if int(found[1]) < 1:
-            raise Refused(Problem.MALFORMED, f"windows {text!r}: no window is in this range")
-        return Windows(max(newest - int(found[1]) + 1, 0), newest)
+        """Return the windows of a series, each of which is asked about by itself."""
+        windows = self.windows(service, name, default)
+        return Windows(windows.first, windows.last)
 
     def statistics(self, name: str) -> tuple[str, ...]:
         text = self.text(name)

@@ -26,18 +26,11 @@ class Results:
     def __init__(self, table_bytes: int) -> None:
         self._lock = threading.Lock()
         self._finals: dict[int, Manifest] = {}
-        self._early: Manifest | None = None
+        # The newest counts of a window that is not final, and the newest final window.
+        self.early: Manifest | None = None
+        self.newest: int | None = None
         self._tables: dict[tuple[int, Kind], Tables] = {}
         self._room = table_bytes
-        self._newest: int | None = None
-
-    @property
-    def newest(self) -> int | None:
-        return self._newest
-
-    @property
-    def early(self) -> Manifest | None:
-        return self._early
 
     def final(self, window: int) -> Manifest | None:
         """Return the manifest of a final window, without its long parts."""
@@ -58,8 +51,8 @@ class Results:
     def take(self, snapshot: Snapshot) -> None:
         with self._lock:
             if snapshot.kind is Kind.EARLY:
-                if self._newest is None or snapshot.window > self._newest:
-                    self._early = snapshot.manifest
+                if self.newest is None or snapshot.window > self.newest:
+                    self.early = snapshot.manifest
             elif snapshot.kind is Kind.FINAL:
                 self._take_final(snapshot)
             elif snapshot.kind is Kind.CURRENT:
@@ -70,7 +63,7 @@ class Results:
             self._finals.clear()
             self._room += sum(map(_size, self._tables.values()))
             self._tables.clear()
-            self._early = self._newest = None
+            self.early = self.newest = None
 
     def _take_final(self, snapshot: Snapshot) -> None:
         manifest = snapshot.manifest
@@ -80,10 +73,10 @@ class Results:
             processing=(),
             analysis={},
         )
-        if self._newest is None or snapshot.window > self._newest:
-            self._newest = snapshot.window
-        if self._early is not None and self._early.window <= self._newest:
-            self._early = None
+        if self.newest is None or snapshot.window > self.newest:
+            self.newest = snapshot.window
+        if self.early is not None and self.early.window <= self.newest:
+            self.early = None
         self._take_tables(snapshot)
 
     def _take_tables(self, snapshot: Snapshot) -> None:

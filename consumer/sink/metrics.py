@@ -5,7 +5,6 @@ from __future__ import annotations
 from calmstream.common.metric_definition import MetricGroup
 
 SINK_METRICS = MetricGroup("plan")
-"""All metrics of a sink."""
 
 SETS = SINK_METRICS.counter(
     "calmstream_sink_sets_stored_total",

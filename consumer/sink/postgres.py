@@ -167,7 +167,8 @@ def _insert(connection: psycopg.Connection[Any], namespace: str, sets: Sequence[
     free = iter([number for (number,) in ids])
     placed = []
     for one in sets:
-        row = _insert_set(connection, namespace, one)
+        values = [namespace, *(value(one.manifest) for value in OF_SET.values())]
+        ((row,),) = connection.execute(_INSERT_SET, values).fetchall()
         placed += [(next(free), row, table) for table in one.marginals.values()]
     _copy(
         connection,
@@ -201,10 +202,3 @@ def _statistics(table_id: int, table: MarginalRecord) -> Iterator[Row]:
         about = list(row.attributes), list(row.given), list(row.labels), row.statistic
         numbers = row.value, row.stderr, row.low, row.high
         yield table_id, number, *about, *numbers, row.unit, list(row.flags)
-
-
-def _insert_set(connection: psycopg.Connection[Any], namespace: str, one: Snapshot) -> int:
-    values = [namespace, *(value(one.manifest) for value in OF_SET.values())]
-    row = connection.execute(_INSERT_SET, values).fetchone()
-    assert row is not None
-    return int(row[0])

@@ -12,15 +12,13 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker, Partition
 from calmstream.common.clock import SystemClock
 from calmstream.consumer.runtime.read_topics import TopicReader, followed
-from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler, Table
+from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.snapshot_topic import SetReader
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 
 DEFAULT_NAMESPACE = "calmstream"
 _LOG = logging.getLogger("calmstream.subscribe")
-
-__all__ = ["Snapshot", "SnapshotAssembler", "Table", "plan_names", "subscribe"]
 
 
 def plan_names(

@@ -14,7 +14,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from calmstream.estimators.central.tuples import Cells, Columns, Integers, size
+from calmstream.estimators.central.discrete_gaussian import Integers
+from calmstream.estimators.central.tuples import Cells, Columns, size
 
 MAX_CANDIDATES = 1 << 24
 """Maximum number of candidates of one size; each is counted and gets noise."""

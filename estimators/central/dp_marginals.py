@@ -16,6 +16,7 @@ import numpy as np
 from calmstream.common.errors import PlanError
 from calmstream.estimators.central.accounting import Allocation
 from calmstream.estimators.central.candidates import MAX_CANDIDATES, Alive, Universe, grow
+from calmstream.estimators.central.discrete_gaussian import Integers
 from calmstream.estimators.central.noise import (
     LARGEST,
     CountNoise,
@@ -26,7 +27,6 @@ from calmstream.estimators.central.quantile import private_quantile
 from calmstream.estimators.central.tuples import (
     Cells,
     Columns,
-    Integers,
     Locator,
     Records,
     size,

@@ -17,11 +17,12 @@ from calmstream.broker.transport import Partition, Record
 from calmstream.consumer.central.aggregator import Aggregator
 from calmstream.consumer.central.budget_account import BudgetAccount
 from calmstream.consumer.central.metrics import central_metrics
-from calmstream.consumer.central.subscribe import CentralRelease, subscribe_releases
+from calmstream.consumer.central.subscribe import subscribe_releases
 from calmstream.consumer.central.windows import RawWindows
 from calmstream.consumer.metrics.registry import new_registry
 from calmstream.estimators.central.coding import code_records
 from calmstream.estimators.central.plan import CentralPlan
+from calmstream.estimators.central.release_reading import CentralRelease
 from calmstream.estimators.central.tuples import Locator, Records
 from calmstream.estimators.central.wire import encode_batches
 from calmstream.estimators.randomness import SeededRandomness
