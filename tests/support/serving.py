@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import SystemClock
 from calmstream.common.settings import load
+from calmstream.consumer.read.history import History
 from calmstream.consumer.serve.metrics import ServeMetrics
 from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.server import ResultsServer
@@ -38,6 +39,11 @@ def filled(plan: Plan | None = None, windows: int = 3, **changes: Any) -> Bench:
     bench.put_all()
     work(bench.publication())
     return bench
+
+
+def asking(bench: Bench) -> History:
+    """Return the history of the bench's plan."""
+    return History(bench.plan, bench.broker, namespace=bench.names.namespace)
 
 
 @dataclass

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 import orjson
@@ -11,12 +9,12 @@ import pytest
 
 from calmstream.common.errors import InvalidInput
 from calmstream.consumer.read.changes import changes, changes_of_plans, require_same_domain
-from calmstream.consumer.read.history import History
 from calmstream.consumer.read.ranges import NoReports
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.kinds import CHOSEN, Choice, Number, Ordered
 from calmstream.estimators.plan import Guarantee, Plan
 from tests.support.publisher import Bench, published_plan, work
+from tests.support.serving import asking
 
 
 def filled(plan: Plan | None = None, windows: int = 4) -> Bench:
@@ -25,12 +23,6 @@ def filled(plan: Plan | None = None, windows: int = 4) -> Bench:
     bench.put_all()
     work(bench.publication())
     return bench
-
-
-@contextmanager
-def asking(bench: Bench) -> Iterator[History]:
-    with History(bench.plan, bench.broker, namespace=bench.names.namespace) as history:
-        yield history
 
 
 def test_the_object_has_all_that_a_reader_needs() -> None:

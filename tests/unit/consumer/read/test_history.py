@@ -18,16 +18,12 @@ from calmstream.estimators.plan import Guarantee
 from calmstream.estimators.wire.counts import decode_counts, encode_counts
 from calmstream.estimators.wire.snapshot import Kind
 from tests.support.publisher import Bench, count_of, published_plan, work
-from tests.support.serving import filled
+from tests.support.serving import asking, filled
 
 
 @pytest.fixture(scope="module")
 def bench() -> Bench:
     return filled()
-
-
-def asking(bench: Bench) -> History:
-    return History(bench.plan, bench.broker, namespace=bench.names.namespace)
 
 
 def snapshot(bench: Bench, window: int, kind: Kind) -> Snapshot:

@@ -62,18 +62,9 @@ def test_windows_are_read(text: str, found: Windows) -> None:
         ("3..91", "the newest final window is 90"),
         ("1..x", "such as 2026-01-01..2026-01-31"),
         ("2026-13-01..2026-01-02", "such as 2026-01-01..2026-01-31"),
-        (
-            "2027-01-01..2027-02-01",
-            "range; windows 0 to 90 are final and begin",
-        ),
-        (
-            "2025-01-01..2025-02-01",
-            "range; windows 0 to 90 are final and begin",
-        ),
-        (
-            "2026-01-01T00:10..2026-01-01T00:20",
-            "range; windows 0 to 90 are final and begin",
-        ),
+        ("2027-01-01..2027-02-01", "range; windows 0 to 90 are final and begin"),
+        ("2025-01-01..2025-02-01", "range; windows 0 to 90 are final and begin"),
+        ("2026-01-01T00:10..2026-01-01T00:20", "range; windows 0 to 90 are final and begin"),
     ],
 )
 def test_other_texts_are_refused(text: str, why: str) -> None:

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from calmstream.common.errors import InvalidInput
-from calmstream.consumer.read.history import History
 from calmstream.consumer.read.summary import Summary, document, split, summary
 from calmstream.estimators.domain import Domain
 from calmstream.pages import answer as page
 from calmstream.terminal import Console
 from tests.support.publisher import Bench, published_plan, work
+from tests.support.serving import asking
 
 DOMAIN = Domain.from_dictionary(
     [
@@ -39,12 +39,12 @@ def bench() -> Bench:
 
 
 def summarised(bench: Bench, *attributes: str, **options: object) -> Summary:
-    with History(bench.plan, bench.broker, namespace=bench.names.namespace) as history:
+    with asking(bench) as history:
         return summary(history, bench.plan, attributes, **options)  # type: ignore[arg-type]
 
 
 def unclipped(bench: Bench, *attributes: str) -> np.ndarray:
-    with History(bench.plan, bench.broker, namespace=bench.names.namespace) as history:
+    with asking(bench) as history:
         table, *_ = history.table(attributes)
     return np.asarray(table.raw)
 

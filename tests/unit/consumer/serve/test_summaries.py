@@ -8,11 +8,10 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from calmstream.consumer.read.history import History
 from calmstream.consumer.read.summary import document, summary
 from calmstream.estimators.domain import Domain
 from tests.support.publisher import Bench, published_plan
-from tests.support.serving import Serving, filled, serving_bench
+from tests.support.serving import Serving, asking, filled, serving_bench
 
 DOMAIN = Domain.from_dictionary(
     [
@@ -48,7 +47,7 @@ def test_they_are_those_of_the_history(
     serving: Serving, bench: Bench, question: dict[str, str]
 ) -> None:
     statistics = question.get("statistics", "mean,median").split(",")
-    with History(bench.plan, bench.broker, namespace=bench.names.namespace) as history:
+    with asking(bench) as history:
         expected = summary(
             history,
             bench.plan,

@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calmstream.consumer.read.formats import FORMATS
-from calmstream.consumer.read.history import History
 from calmstream.consumer.serve.questions import QUESTIONS
 from calmstream.estimators.wire.snapshot import Kind
 from tests.support.publisher import Bench
-from tests.support.serving import Serving, filled, serving_bench
+from tests.support.serving import Serving, asking, filled, serving_bench
 
 DEFAULTS = {"attributes": "a0,a2"}
 
@@ -72,7 +71,7 @@ def test_a_table_is_the_answer_of_the_history(
     given = [name for name in question.get("given", "").split(",") if name]
     group = question.get("group", "")
     names, windows = question["attributes"].split(","), question.get("windows", "total")
-    with History(bench.plan, bench.broker, namespace=bench.names.namespace) as history:
+    with asking(bench) as history:
         if "minus" in question:
             answer = history.difference(names, windows, question["minus"], group=group, given=given)
         else:
@@ -175,12 +174,7 @@ def test_changes_are_those_of_the_history(serving: Serving) -> None:
         ("/tables?attributes=a0&windows=3", 404, "not_final", "the newest final window is 2"),
         ("/tables?attributes=b", 422, "refused", "no attribute 'b'; there are a0, a1, a2"),
         ("/series?attributes=a0&group=a1=0|1", 422, "refused", "'a1' is not among"),
-        (
-            "/series?attributes=a0&windows=last:0",
-            400,
-            "malformed",
-            "no window is in this range",
-        ),
+        ("/series?attributes=a0&windows=last:0", 400, "malformed", "no final window is in this"),
         ("/nothing", 404, "not_found", None),
     ],
 )

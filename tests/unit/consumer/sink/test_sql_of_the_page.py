@@ -15,7 +15,7 @@ from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.wire.snapshot import Kind
 from tests.support.docs import ROOT, blocks
 from tests.support.publisher import count_of, published_plan, snapshot_of
-from tests.support.sink.targets import KINDS, place
+from tests.support.sink.targets import KINDS, Place
 
 PAGE = ROOT / "docs" / "taking-results-home.md"
 ATTRIBUTES = (
@@ -33,15 +33,9 @@ def snapshot(window: int, cells: list[int]) -> Snapshot:
 SETS = [snapshot(0, [0] * 9000 + [1] * 1000), snapshot(1, [3] * 9000 + [1] * 1000), snapshot(2, [])]
 
 
-@pytest.mark.parametrize("kind", ["postgresql", "parquet"])
 def test_the_questions_have_answers(
-    kind: str,
-    tmp_path: Path,
-    request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
+    where: Place, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    postgres_server = request.getfixturevalue("postgres_server") if kind == "postgresql" else None
-    where = place(kind, tmp_path, postgres_server)
     target = where.target()
     target.open()
     target.store("calmstream", SETS)
@@ -51,8 +45,9 @@ def test_the_questions_have_answers(
     monkeypatch.chdir(tmp_path)
 
     def ask(query: str) -> list[tuple[Any, ...]]:
-        if postgres_server is not None:
-            with postgres_server.connect(where.address.rsplit("/", 1)[1]) as connection:
+        if where.kind == "postgresql":
+            server = request.getfixturevalue("postgres_server")
+            with server.connect(where.address.rsplit("/", 1)[1]) as connection:
                 return connection.execute(query).fetchall()
         with duckdb.connect() as connection:
             connection.execute(views)

@@ -17,7 +17,7 @@ from calmstream.estimators.domain import Domain
 from calmstream.estimators.wire.snapshot import Kind, decode, encode
 from calmstream.estimators.wire.table_summary import Statistic, TableStatistics
 from tests.support.publisher import count_of, published_plan, snapshot_of
-from tests.support.sink.targets import KINDS, Place, place, plain
+from tests.support.sink.targets import Place, plain
 
 DOMAIN = Domain.from_dictionary(
     [
@@ -82,13 +82,6 @@ def stored(where: Place) -> list[tuple[Any, ...]]:
             for one in orjson.loads(metadata[b"calmstream.statistics"])
         ]
     return sorted(rows, key=repr)
-
-
-@pytest.fixture(params=KINDS)
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    needs = request.param == "postgresql"
-    server = request.getfixturevalue("postgres_server") if needs else None
-    return place(request.param, tmp_path, server)
 
 
 def test_statistics_are_stored_and_replaced_with_their_set(where: Place) -> None:

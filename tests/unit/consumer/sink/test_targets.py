@@ -23,19 +23,11 @@ from calmstream.estimators.wire.snapshot import Kind, MarginalRecord
 from tests.support.plans import pair_plan
 from tests.support.publisher import START, count_of, names_of, published_plan, snapshot_of
 from tests.support.sink.postgres import PostgresServer
-from tests.support.sink.targets import KINDS, Place, expected_results, expected_sets, place
+from tests.support.sink.targets import Place, expected_results, expected_sets, place
 
 PLAN = published_plan(groups=1, windows=20)
 NAMES = names_of(PLAN)
 SPACE = NAMES.namespace
-
-
-@pytest.fixture(params=KINDS)
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    needs = request.param == "postgresql"
-    return place(
-        request.param, tmp_path, request.getfixturevalue("postgres_server") if needs else None
-    )
 
 
 def snapshot(window: int, kind: Kind, revision: tuple[int, int], reports: int = 5) -> Snapshot:

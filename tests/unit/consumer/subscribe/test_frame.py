@@ -11,11 +11,12 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from calmstream import Answer, History, Snapshot, Table, changes, subscribe
+from calmstream import Answer, Snapshot, changes, subscribe
 from calmstream.consumer.read.ranges import Windows
 from calmstream.consumer.sink.arrow_rows import results_table
 from calmstream.consumer.subscribe.frame import Frame, free_names
 from tests.support.publisher import Bench, published_plan, work
+from tests.support.serving import asking
 
 ANSWER = Answer(
     attributes=("value", "theme"),
@@ -52,7 +53,7 @@ def frame(request: pytest.FixtureRequest, bench: Bench, snapshots: list[Snapshot
         return snapshots[-1].marginal("a0", "a1")
     if request.param == "snapshot":
         return snapshots[-1]
-    with History(bench.plan, bench.broker, namespace=bench.names.namespace) as history:
+    with asking(bench) as history:
         return history.ask(["a2"]) if request.param == "answer" else changes(history)
 
 
@@ -84,14 +85,6 @@ def test_an_empty_snapshot_has_typed_columns_and_says_why(snapshots: list[Snapsh
     assert empty.to_arrow().schema == full.to_arrow().schema
     assert len(empty.to_pandas()) == 0
     assert "it received no reports" in empty._repr_html_()
-
-
-def test_a_table_has_its_axes_in_the_order_asked_for(snapshots: list[Snapshot]) -> None:
-    table = snapshots[0].marginal("a1", "a0")
-    rows = {(row["a1"], row["a0"]): row["value"] for row in table.rows()}
-    record = snapshots[0].record("a0", "a1")
-    assert rows[("1", "0")] == record.table[1]
-    assert isinstance(table, Table)
 
 
 def test_an_attribute_called_like_a_column_loses_nothing() -> None:
@@ -146,7 +139,7 @@ def test_html_of_a_difference_has_points_with_signs() -> None:
 
 
 def test_changes_begin_with_the_most_evident_table(bench: Bench) -> None:
-    with History(bench.plan, bench.broker, namespace=bench.names.namespace) as history:
+    with asking(bench) as history:
         found = changes(history)
     tested = [row["p_adjusted"] for row in found.rows() if row["p_adjusted"] is not None]
     assert tested == sorted(tested)
