@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from math import comb
 from typing import Any
 
@@ -127,13 +128,19 @@ def test_so_it_is_where_the_sender_cleans_nothing(bad: Row, escaped: bool) -> No
         check_added([foreign_body(OTHERS)], [added])
 
 
+def check_replaced(text: str, raw: bytes, where: str) -> bytes:
+    """Check a batch in which a user or a value is other bytes, and return it."""
+    marker = "REPLACED"
+    row = (marker, ("F", "smith", "Ulm")) if where == "user" else ("mallory", (marker, "x", None))
+    added = foreign_body(with_row(row, 20)).replace(text.encode(), raw)
+    check_added([foreign_body(OTHERS)], [added])
+    return added
+
+
 @pytest.mark.parametrize("raw", [b"\xff\xfe", b"F\xc3", b"\xed\xa0\x80", b"a\x00b", b"\x1f", b"\t"])
 @pytest.mark.parametrize("where", ["user", "value"])
 def test_bytes_that_are_not_text_stay_in_their_record(raw: bytes, where: str) -> None:
-    marker = "REPLACED"
-    row = (marker, ("F", "smith", "Ulm")) if where == "user" else ("mallory", (marker, "x", None))
-    added = foreign_body(with_row(row, 20)).replace(marker.encode(), raw)
-    check_added([foreign_body(OTHERS)], [added])
+    added = check_replaced("REPLACED", raw, where)
     # All others are there: the batch was read.
     assert table(placed([added])).total() == len(OTHERS) + 1
 
@@ -141,10 +148,7 @@ def test_bytes_that_are_not_text_stay_in_their_record(raw: bytes, where: str) ->
 @pytest.mark.parametrize("raw", [b"9" * 5000, b"NaN", b"-Infinity", b"1e999", b"-0.0"])
 @pytest.mark.parametrize("where", ["user", "value"])
 def test_numbers_that_no_machine_holds_stay_in_their_record(raw: bytes, where: str) -> None:
-    marker = "REPLACED"
-    row = (marker, ("F", "smith", "Ulm")) if where == "user" else ("mallory", (marker, "x", None))
-    added = foreign_body(with_row(row, 20)).replace(b'"REPLACED"', raw)
-    check_added([foreign_body(OTHERS)], [added])
+    added = check_replaced('"REPLACED"', raw, where)
     assert table(placed([added])).total() == len(OTHERS) + (where == "value")
 
 
@@ -190,21 +194,11 @@ def test_distinct_ids_are_distinct_users() -> None:
 
 
 def test_a_sample_is_of_users_and_not_of_records() -> None:
-    from dataclasses import replace
-
     plan = replace(PLAN, sample="0.25")
     rows: list[Row] = [(f"u{i}", (str(i), None, None)) for i in range(4000)]
-    users = [user for user, _ in rows]
-    columns = [[values[j] for _, values in rows] for j in range(D)]
-    from calmstream.estimators.central.wire import encode_batches
 
     def sampled(keep: list[int]) -> set[str | None]:
-        chosen = [
-            body
-            for _, body in encode_batches(
-                plan, [users[i] for i in keep], [[c[i] for i in keep] for c in columns], 64
-            )
-        ]
+        chosen = bodies([rows[i] for i in keep], 64, plan)
         return {row[0] for row in table(placed(chosen), plan)}
 
     everybody = sampled(list(range(4000)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -67,11 +68,11 @@ class Batch:
         return Record(where, self.offset, self.timestamp, True, b"b" * 16, self.body)
 
 
-def bodies(rows: Sequence[Row], batch_size: int = 1000) -> list[bytes]:
+def bodies(rows: Sequence[Row], batch_size: int = 1000, plan: CentralPlan = PLAN) -> list[bytes]:
     """Encode rows as this project's sender does."""
     users = [user for user, _ in rows]
-    columns = [[values[j] for _, values in rows] for j in range(len(PLAN.columns))]
-    return [body for _, body in encode_batches(PLAN, users, columns, batch_size)]
+    columns = [[values[j] for _, values in rows] for j in range(len(plan.columns))]
+    return [body for _, body in encode_batches(plan, users, columns, batch_size)]
 
 
 def foreign_body(rows: Sequence[Row], dumps: object = orjson.dumps) -> bytes:
@@ -191,6 +192,19 @@ class CentralBench:
     def releases(self) -> list[CentralRelease]:
         """Return the releases that a subscriber receives."""
         return list(subscribe_releases(self.broker, self.names, follow=False, poll_seconds=0))
+
+
+class Patience(threading.Event):
+    """An event that is set after a number of checks; time advances at each check."""
+
+    def __init__(self, clock: ManualClock, looks: int, seconds: float = 0.0) -> None:
+        super().__init__()
+        self._clock, self._left, self._seconds = clock, looks, seconds
+
+    def is_set(self) -> bool:
+        self._clock.advance(self._seconds)
+        self._left -= 1
+        return self._left < 0
 
 
 def released_counts(release: CentralRelease, k: int) -> dict[tuple[str, ...], int]:

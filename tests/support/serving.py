@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -66,48 +66,45 @@ class Serving:
 
 
 @contextmanager
-def serving(
-    plan: Plan,
-    broker: Broker,
-    *,
-    namespace: str = "test",
-    output_namespace: str = "",
-    ready: bool = True,
-    token: str | None = None,
-    hosts: tuple[str, ...] = (),
-    origins: tuple[str, ...] = (),
-    **settings: Any,
-) -> Iterator[Serving]:
-    """Serve a plan on a free port; wait until it is ready by default."""
-    chosen = load(ServeSettings, port=0, **{"retry_seconds": 0.1, **settings})
-    registry, plans = CollectorRegistry(), {plan.digest: plan}
+def running(
+    wanted: Mapping[str, Plan], broker: Broker, namespace: str, **options: Any
+) -> Iterator[tuple[ResultsServer, CollectorRegistry]]:
+    """Run a server on a free port; ``options`` are those of the server and its settings."""
+    own = ("output_namespace", "token", "hosts", "origins")
+    given = {name: options.pop(name) for name in own if name in options}
+    registry, stop = CollectorRegistry(), threading.Event()
     server = ResultsServer(
-        lambda: plans,
+        lambda: dict(wanted),
         broker,
-        chosen,
+        load(ServeSettings, port=0, **{"retry_seconds": 0.1, **options}),
         SystemClock(),
         ServeMetrics(registry),
         namespace=namespace,
-        output_namespace=output_namespace,
-        hosts=hosts,
-        origins=origins,
-        token=token,
+        **given,
     )
-    stop = threading.Event()
     thread = threading.Thread(target=server.run, args=(stop,))
     thread.start()
-    address = f"http://127.0.0.1:{server.port}"
     try:
+        yield server, registry
+    finally:
+        stop.set()
+        thread.join(DEADLINE)
+        assert not thread.is_alive()
+
+
+@contextmanager
+def serving(
+    plan: Plan, broker: Broker, *, namespace: str = "test", ready: bool = True, **options: Any
+) -> Iterator[Serving]:
+    """Serve a plan; wait until it is ready by default."""
+    with running({plan.digest: plan}, broker, namespace, **options) as (server, registry):
+        address = f"http://127.0.0.1:{server.port}"
         with httpx.Client(base_url=address, timeout=DEADLINE) as client:
             wait_for(lambda: server.plans)
             service = server.plans[plan.name]
             if ready:
                 wait_for(lambda: server.health.readiness().well)
             yield Serving(address, service, server, client, registry)
-    finally:
-        stop.set()
-        thread.join(DEADLINE)
-        assert not thread.is_alive()
 
 
 def serving_bench(bench: Bench, **options: Any) -> Any:

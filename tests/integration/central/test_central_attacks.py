@@ -6,7 +6,6 @@ are a user, a sender of invented users, and an operator with two account files.
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from calmstream.consumer.runtime.worker import Alone
 from calmstream.estimators.central.wire import encode_batches
 from calmstream.producer.central.submit import submit
 from tests.support import central
-from tests.support.central import CentralBench, released_counts
+from tests.support.central import CentralBench, Patience, released_counts
 from tests.support.faulty_broker import SendFault
 
 PLAN = replace(central.PLAN, columns=("sex", "job"), levels=2, releases=3)
@@ -84,23 +83,11 @@ def test_a_broker_that_is_away_after_the_payment_delays_the_release_and_no_more(
         return SendFault.FAIL if release and bench.clock.monotonic() < until else SendFault.NONE
 
     bench.broker.faults.on_send = away
-    Alone(aggregator, until_over=True).run(Patience(1200))
+    Alone(aggregator, until_over=True).run(Patience(bench.clock, 1200))
     (only,) = [r for r in bench.releases() if r.manifest["window"] == 0]
     assert released_counts(only, 2)
     assert all(entry.published for entry in bench.account("account").read().entries)
     assert aggregator.over()
-
-
-class Patience(threading.Event):
-    """An event that is set after a number of checks."""
-
-    def __init__(self, looks: int) -> None:
-        super().__init__()
-        self._left = looks
-
-    def is_set(self) -> bool:
-        self._left -= 1
-        return self._left < 0
 
 
 @pytest.mark.parametrize("trimmed", [False, True])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.producer.central.submit import submit
-from tests.support.central import PLAN, CentralBench, released_counts
+from tests.support.central import PLAN, CentralBench, Patience, released_counts
 from tests.support.tally import small_plan
 
 
@@ -108,23 +107,9 @@ def test_publishing_stops_when_the_budget_is_spent(bench: Bench) -> None:
     fill(bench)
     bench.clock.advance(200)
     with pytest.raises(BudgetSpent, match="release 1 is refused"):
-        Alone(aggregator, until_over=True).run(_turns(bench, 40))
+        Alone(aggregator, until_over=True).run(Patience(bench.clock, 40, 1.5))
     assert [r.manifest["window"] for r in bench.releases()] == [0]
     assert bench.sample("refused_total") == 1
-
-
-def _turns(bench: Bench, limit: int) -> threading.Event:
-    """Return an event that is set after a number of checks; time advances at each check."""
-
-    class Looked(threading.Event):
-        looks = 0
-
-        def is_set(self) -> bool:
-            bench.clock.advance(1.5)
-            self.looks += 1
-            return self.looks > limit
-
-    return Looked()
 
 
 def test_one_record_of_a_user_counts_and_resends_do_not(bench: Bench) -> None:

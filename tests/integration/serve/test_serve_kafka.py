@@ -41,19 +41,10 @@ def test_a_page_can_be_open_before_the_first_report(kafka_bootstrap: str, tmp_pa
     plan, namespace, port = new_plan(), f"serve-{secrets.token_hex(4)}", free_port()
     (tmp_path / "plan.json").write_bytes(plan.to_bytes())
     (tmp_path / "token").write_text(TOKEN + "\n")
+    place = ("--plan", tmp_path / "plan.json", "--bootstrap", kafka_bootstrap)
+    place += ("--namespace", namespace)
     server = Process(
-        tmp_path / "log",
-        "serve",
-        "--plan",
-        tmp_path / "plan.json",
-        "--bootstrap",
-        kafka_bootstrap,
-        "--namespace",
-        namespace,
-        "--port",
-        port,
-        "--token-file",
-        tmp_path / "token",
+        tmp_path / "log", "serve", *place, "--port", port, "--token-file", tmp_path / "token"
     )
     broker = connect(kafka_bootstrap)
     service = LocalService(plan, broker, namespace)
@@ -90,9 +81,8 @@ def test_a_page_can_be_open_before_the_first_report(kafka_bootstrap: str, tmp_pa
         assert sum(table["table"]) == pytest.approx(1.0)
         asked = run(
             "query",
-            *("--plan", tmp_path / "plan.json", "--bootstrap", kafka_bootstrap),
-            *("--namespace", namespace, "--attributes", "a2,a0", "--format", "json"),
-            *("--windows", f"0..{last}"),
+            *place,
+            *("--attributes", "a2,a0", "--format", "json", "--windows", f"0..{last}"),
         )
         assert orjson.loads(asked.stdout) == table
         server.signal(signal.SIGTERM)

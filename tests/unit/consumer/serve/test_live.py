@@ -79,12 +79,7 @@ def away(bench: Bench, *, at_start: bool) -> Iterator[tuple[Away, Serving]]:
     broker = Away(bench)
     broker.away = at_start
     space = bench.names.namespace
-    with serving(
-        bench.plan,
-        broker,
-        namespace=space,
-        ready=not at_start,  # type: ignore[arg-type]
-    ) as found:
+    with serving(bench.plan, broker, namespace=space, ready=not at_start) as found:  # type: ignore[arg-type]
         yield broker, found
 
 

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 
 import httpx
 import pytest
-from prometheus_client import CollectorRegistry
 
 from calmstream.broker.topic_watch import TopicWatch
-from calmstream.common.clock import SystemClock
-from calmstream.common.settings import load
-from calmstream.consumer.serve.metrics import ServeMetrics
 from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.server import ResultsServer
-from calmstream.consumer.serve.settings import ServeSettings
 from calmstream.estimators.plan import Plan
 from tests.support.publisher import Bench, published_plan, work
-from tests.support.serving import DEADLINE, wait_for
+from tests.support.serving import DEADLINE, running, wait_for
 
 
 def published(bench: Bench, name: str) -> Plan:
@@ -45,21 +39,8 @@ def bench() -> Bench:
 
 @pytest.fixture
 def server(bench: Bench, wanted: dict[str, Plan]) -> Iterator[ResultsServer]:
-    registry, stop = CollectorRegistry(), threading.Event()
-    server = ResultsServer(
-        lambda: dict(wanted),
-        bench.broker,
-        load(ServeSettings, port=0, retry_seconds=0.1),
-        SystemClock(),
-        ServeMetrics(registry),
-        namespace=bench.names.namespace,
-    )
-    thread = threading.Thread(target=server.run, args=(stop,))
-    thread.start()
-    yield server
-    stop.set()
-    thread.join(DEADLINE)
-    assert not thread.is_alive()
+    with running(wanted, bench.broker, bench.names.namespace) as (server, _):
+        yield server
 
 
 def test_plans_come_and_go(server: ResultsServer, bench: Bench, wanted: dict[str, Plan]) -> None:
