@@ -7,7 +7,7 @@ from math import exp, log, log1p, sqrt
 
 from dp_accounting.pld import privacy_loss_distribution as pld
 
-from calmstream.estimators.central.accounting import NUMERICAL, ZCDP, allocate
+from calmstream.estimators.central.accounting import allocate, zcdp_variance
 from calmstream.estimators.numerics.shuffling import central_epsilon
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
@@ -42,14 +42,14 @@ def composition() -> None:
     print("|--:|--:|--:|--:|--:|--:|")
     for levels in (1, 2, 3, 4):
         for epsilon in ("0.5", "1", "2", "4", "8"):
-            new, old = (allocate(epsilon, "1e-6", levels, 1, b) for b in (NUMERICAL, ZCDP))
-            cost = new.cost
+            new = allocate(epsilon, "1e-6", levels, 1)
+            old, cost = zcdp_variance(epsilon, "1e-6", levels, 1), new.cost
             numbers = float(cost.precision), levels, float(new.quantile_epsilon)
             low, high = (delta / 5e-7 for delta in delta_bounds(float(epsilon), *numbers))
-            noise, ratio = new.variance**0.5, (new.variance / old.variance) ** 0.5
+            noise, ratio = new.variance**0.5, (new.variance / old) ** 0.5
             print(
                 f"| {levels} | {epsilon} | {noise:.3f} | {ratio:.3f} | "
-                f"{cost.epsilon(ZCDP, '1e-6'):.3f} | {low:.4f}, {high:.4f} |",
+                f"{cost.zcdp_epsilon('1e-6'):.3f} | {low:.4f}, {high:.4f} |",
                 flush=True,
             )
 

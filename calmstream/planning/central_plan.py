@@ -9,7 +9,7 @@ from rich.filesize import decimal
 
 from calmstream import arguments
 from calmstream.common.errors import InvalidInput
-from calmstream.estimators.central.accounting import NUMERICAL, ZCDP, allocate
+from calmstream.estimators.central.accounting import zcdp_variance
 from calmstream.estimators.central.coding import most_raw_bytes
 from calmstream.estimators.central.dp_marginals import check_allocation
 from calmstream.estimators.central.plan import CentralPlan
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
 
 def show(console: Console, plan: CentralPlan) -> None:
     allocation = plan.allocation
-    one = allocation.cost.epsilon(plan.bound, plan.delta)
+    one = allocation.cost.epsilon(plan.delta)
     head = (
         f"CENTRAL plan {plan.name}-{plan.digest[:8]}: dp-marginals, tuples of up to "
         f"{plan.levels} of {len(plan.columns)} columns\n"
@@ -112,15 +112,14 @@ def show(console: Console, plan: CentralPlan) -> None:
         f"  counts have a standard error of {float(allocation.variance) ** 0.5:.3g} · "
         "sqrt(tuples that count of a user)"
     )
+    whole = allocation.cost.times(plan.releases).zcdp_epsilon(plan.delta)
+    older = zcdp_variance(plan.epsilon, plan.delta, plan.levels, plan.releases)
+    less = 1 - float(allocation.variance / older) ** 0.5
     lines = [head]
-    if plan.bound == NUMERICAL:
-        whole = allocation.cost.times(plan.releases).epsilon(ZCDP, plan.delta)
-        older = allocate(plan.epsilon, plan.delta, plan.levels, plan.releases, ZCDP)
-        less = 1 - float(allocation.variance / older.variance) ** 0.5
-        lines.append(
-            f"  numerical composition: by the bound of zCDP the same noise would mean epsilon "
-            f"{whole:.3g}; at epsilon {plan.epsilon} the noise is {less:.0%} smaller than by zCDP"
-        )
+    lines.append(
+        f"  numerical composition: by the bound of zCDP the same noise would mean epsilon "
+        f"{whole:.3g}; at epsilon {plan.epsilon} the noise is {less:.0%} smaller than by zCDP"
+    )
     if plan.users:
         lines.append(
             f"  a share of {plan.sample} of the users of a window counts, of at most "

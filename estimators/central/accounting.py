@@ -1,13 +1,12 @@
 """Privacy accounting of DP Marginals: what releases cost, and what (epsilon, delta) allows.
 
 Half of delta is for the thresholds on unseen values, the other half for the composition of noise
-and quantiles, by one of two bounds that a plan names:
+and quantiles, by its exact profile (:mod:`.composition`).
 
-- ``numerical``: the exact profile (:mod:`.composition`).
-- ``zcdp``: zero-concentrated DP (Bun and Steinke 2016). Costs rho add up, and rho-zCDP gives
-  (rho + 2 sqrt(rho ln(2/delta)), delta/2)-DP, so the whole budget is ``rho = (sqrt(eps +
-  ln(2/delta)) - sqrt(ln(2/delta)))^2``. This corrects Theorem 1.1 of the paper, which lacks a
-  square as printed. Plans from before the numerical bound keep it, and all plans state it.
+The bound of zero-concentrated DP (Bun and Steinke 2016) is stated beside it, and gives the share of
+the quantiles. Costs rho add up, and rho-zCDP gives (rho + 2 sqrt(rho ln(2/delta)), delta/2)-DP, so
+the whole budget is ``rho = (sqrt(eps + ln(2/delta)) - sqrt(ln(2/delta)))^2``. This corrects Theorem
+1.1 of the paper, which lacks a square as printed.
 
 Neighbouring data sets differ by one user's record, added or removed. Every number is rounded in
 favour of privacy: budgets down, variances up.
@@ -25,8 +24,8 @@ from calmstream.common.errors import PlanError
 from calmstream.estimators.central.composition import delta_at
 from calmstream.estimators.randomness import parse_epsilon
 
-NUMERICAL, ZCDP = "numerical", "zcdp"
-BOUNDS = (NUMERICAL, ZCDP)
+BOUND = "numerical"
+"""How plans, accounts and releases say that the composition is charged by its exact profile."""
 
 _UP = Context(prec=60, rounding=ROUND_CEILING)
 _DOWN = Context(prec=60, rounding=ROUND_FLOOR)
@@ -81,19 +80,18 @@ class Spend:
         """The cost of the composition in zCDP."""
         return (self.precision + self.quantiles * self.quantile_epsilon**2) / 2
 
-    def fits(self, bound: str, epsilon: str, delta: str) -> bool:
-        """Return whether the cost stays within (epsilon, delta) by one of ``BOUNDS``."""
+    def fits(self, epsilon: str, delta: str) -> bool:
         if self.delta > Fraction(parse_delta(delta)) / 2:
             return False
-        if bound == ZCDP:
-            return self.rho <= rho_budget(epsilon, delta)
         return self._delta_at(float(parse_epsilon(epsilon))) <= float(parse_delta(delta)) / 2
 
-    def epsilon(self, bound: str, delta: str) -> float:
-        """Return the epsilon of the composition at half of delta, by one of ``BOUNDS``."""
-        high = float(epsilon_of(self.rho, delta)) if self.rho else 0.0
-        if bound == ZCDP or not high:
-            return high
+    def zcdp_epsilon(self, delta: str) -> float:
+        """Return the epsilon of the composition at half of delta by zCDP, which is larger."""
+        return float(epsilon_of(self.rho, delta)) if self.rho else 0.0
+
+    def epsilon(self, delta: str) -> float:
+        """Return the epsilon of the composition at half of delta."""
+        high = self.zcdp_epsilon(delta)
         low, allowed = 0.0, float(parse_delta(delta)) / 2
         while high - low > _MARGIN * high:
             middle = (low + high) / 2
@@ -167,10 +165,10 @@ class Allocation:
         return Spend(precision, self.levels, self.quantile_epsilon, self.delta)
 
 
-def allocate(epsilon: str, delta: str, levels: int, releases: int, bound: str) -> Allocation:
+def allocate(epsilon: str, delta: str, levels: int, releases: int) -> Allocation:
     """Divide (epsilon, delta) evenly among releases and levels (Remark 1.2 of the paper).
 
-    A tenth of the rho of zCDP is for the quantiles; the counts have what the bound leaves.
+    A tenth of the rho of zCDP is for the quantiles; the counts have what they leave.
     """
     rho = rho_budget(epsilon, delta) / releases
     scale = 1 << QUANTILE_BITS
@@ -180,11 +178,15 @@ def allocate(epsilon: str, delta: str, levels: int, releases: int, bound: str) -
         raise PlanError(
             "the budget of one release is too small: plan fewer releases or a larger epsilon"
         )
-    precision = 2 * (1 - QUANTILE_SHARE) * rho
-    if bound == NUMERICAL:
-        precision = _largest_precision(epsilon, delta, levels * releases, quantile) / releases
+    precision = _largest_precision(epsilon, delta, levels * releases, quantile) / releases
     share = Fraction(parse_delta(delta)) / 2 / releases
     return Allocation(levels, quantile, levels / precision, share)
+
+
+def zcdp_variance(epsilon: str, delta: str, levels: int, releases: int) -> Fraction:
+    """Return the variance that an `Allocation` would have by the bound of zCDP."""
+    rho = rho_budget(epsilon, delta) / releases
+    return levels / (2 * (1 - QUANTILE_SHARE) * rho)
 
 
 def _largest_precision(epsilon: str, delta: str, quantiles: int, quantile: Fraction) -> Fraction:

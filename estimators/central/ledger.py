@@ -14,14 +14,7 @@ from typing import Any
 import orjson
 
 from calmstream.common.errors import FatalError, PlanError
-from calmstream.estimators.central.accounting import (
-    BOUNDS,
-    NOTHING,
-    NUMERICAL,
-    ZCDP,
-    Spend,
-    rho_budget,
-)
+from calmstream.estimators.central.accounting import BOUND, NOTHING, Spend, rho_budget
 
 LEDGER_VERSION = 2
 
@@ -41,12 +34,11 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The account of all privacy costs under one plan; ``bound`` is one of ``BOUNDS``."""
+    """The account of all privacy costs under one plan."""
 
     plan: str
     epsilon: str
     delta: str
-    bound: str
     entries: tuple[LedgerEntry, ...] = ()
     topic: str = ""
 
@@ -77,7 +69,7 @@ class Ledger:
                 raise BudgetSpent(
                     f"release {release} {state}; to make it again would cost its budget twice"
                 )
-        if not (self.spent + cost).fits(self.bound, self.epsilon, self.delta):
+        if not (self.spent + cost).fits(self.epsilon, self.delta):
             raise BudgetSpent(
                 f"release {release} is refused: the privacy budget is spent ({self.summary()})"
             )
@@ -94,9 +86,8 @@ class Ledger:
 
     def summary(self) -> str:
         spent = self.spent
-        shown = spent.epsilon(self.bound, self.delta)
-        other = spent.epsilon(ZCDP, self.delta)
-        beside = f" ({other:.4g} by zCDP)" if self.bound == NUMERICAL and spent.rho else ""
+        shown, other = spent.epsilon(self.delta), spent.zcdp_epsilon(self.delta)
+        beside = f" ({other:.4g} by zCDP)" if spent.rho else ""
         return f"{len(self.entries)} releases, epsilon {shown:.4g} of {self.epsilon}{beside}"
 
     def to_bytes(self) -> bytes:
@@ -105,7 +96,7 @@ class Ledger:
             "plan": self.plan,
             "epsilon": self.epsilon,
             "delta": self.delta,
-            "bound": self.bound,
+            "bound": BOUND,
             "topic": self.topic,
             "entries": [
                 {
@@ -135,16 +126,16 @@ def read_ledger(raw: bytes) -> Ledger:
         body = {name: value for name, value in document.items() if name != "sha256"}
         if document["sha256"] != _checksum(body):
             raise FatalError("the budget account is damaged: its checksum does not match")
+        if document["bound"] != BOUND:
+            raise FatalError(f"the budget account has another bound: {document['bound']!r:.40}")
         entries = tuple(_entry(entry) for entry in document["entries"])
         ledger = Ledger(
             document["plan"],
             document["epsilon"],
             document["delta"],
-            document["bound"],
             entries,
             str(document["topic"]),
         )
-        BOUNDS.index(ledger.bound)  # a ValueError if it is unknown
         rho_budget(ledger.epsilon, ledger.delta)  # validates both
     except (KeyError, TypeError, ValueError, ZeroDivisionError, PlanError) as error:
         raise FatalError(f"the budget account is not readable: {error}") from None

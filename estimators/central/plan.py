@@ -13,7 +13,7 @@ import orjson
 
 from calmstream.common.errors import PlanError
 from calmstream.common.text import unseen
-from calmstream.estimators.central.accounting import BOUNDS, NUMERICAL, ZCDP, Allocation, allocate
+from calmstream.estimators.central.accounting import BOUND, Allocation, allocate
 from calmstream.estimators.central.dp_marginals import ReleaseSettings
 from calmstream.estimators.central.ledger import Ledger
 
@@ -42,9 +42,10 @@ _FIELDS: dict[str, type] = {
     "window": int,
     "releases": int,
     "partitions": int,
+    "bound": str,
 }
 
-_OPTIONAL: dict[str, Any] = {"sample": "1", "users": 0, "bound": ZCDP}
+_OPTIONAL: dict[str, Any] = {"sample": "1", "users": 0}
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,6 @@ class CentralPlan:
         quantile, spurious, seen_only: see `ReleaseSettings`.
         sample: share of the users that count, chosen by a keyed hash of their ids.
         users: maximum number of users of a window for which the plan is meant; 0: not stated.
-        bound: one of ``BOUNDS``; documents without it mean zCDP.
     """
 
     name: str
@@ -80,7 +80,6 @@ class CentralPlan:
     seen_only: bool = False
     sample: str = "1"
     users: int = 0
-    bound: str = NUMERICAL
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -104,8 +103,6 @@ class CentralPlan:
             value = getattr(self, field)
             if not low <= value <= high:
                 raise PlanError(f"{field}: expected {low} to {high}, got {value}")
-        if self.bound not in BOUNDS:
-            raise PlanError(f"bound: expected one of {', '.join(BOUNDS)}, got {self.bound!r:.40}")
         self.settings  # noqa: B018 - validates quantile and spurious
         self.sampled  # noqa: B018 - validates sample
         self.allocation  # noqa: B018 - validates epsilon and delta
@@ -124,11 +121,11 @@ class CentralPlan:
 
     @cached_property
     def allocation(self) -> Allocation:
-        return allocate(self.epsilon, self.delta, self.levels, self.releases, self.bound)
+        return allocate(self.epsilon, self.delta, self.levels, self.releases)
 
     @property
     def new_ledger(self) -> Ledger:
-        return Ledger(self.digest, self.epsilon, self.delta, self.bound)
+        return Ledger(self.digest, self.epsilon, self.delta)
 
     def window_end(self, window: int) -> int:
         """End (exclusive) of a window in milliseconds since the epoch."""
@@ -144,7 +141,12 @@ class CentralPlan:
 
     def to_json(self) -> dict[str, Any]:
         fields: dict[str, Any] = {name: getattr(self, name, None) for name in _FIELDS}
-        own = {"version": CENTRAL_VERSION, "model": MODEL, "columns": list(self.columns)}
+        own = {
+            "version": CENTRAL_VERSION,
+            "model": MODEL,
+            "columns": list(self.columns),
+            "bound": BOUND,
+        }
         later = {name: getattr(self, name) for name in _OPTIONAL}
         # Left out where they say nothing: documents from before keep their digests.
         return fields | own | {n: v for n, v in later.items() if v != _OPTIONAL[n]}
@@ -179,5 +181,8 @@ def read_central_plan(raw: bytes) -> CentralPlan:
             raise PlanError(f"{name}: expected {kind.__name__}, got {document[name]!r:.40}")
     if not all(isinstance(column, str) for column in document["columns"]):
         raise PlanError("columns: expected strings")
-    own = {name: value for name, value in document.items() if name not in ("version", "model")}
+    if document["bound"] != BOUND:
+        raise PlanError(f"bound: expected {BOUND}, got {document['bound']!r:.40}")
+    stated = ("version", "model", "bound")
+    own = {name: value for name, value in document.items() if name not in stated}
     return CentralPlan(**(own | {"columns": tuple(own["columns"])}))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from calmstream.estimators.central.accounting import BOUND
 from calmstream.estimators.central.dp_marginals import Level, Release
 from calmstream.estimators.central.ledger import Ledger
 from calmstream.estimators.central.plan import CentralPlan
@@ -118,7 +119,7 @@ def encode_manifest(
             "delta": plan.delta,
             "releases": plan.releases,
             "sample": plan.sample,
-            "bound": plan.bound,
+            "bound": BOUND,
             "rho": float(cost.rho),
             "spent": ledger.summary(),
             "software": software,

@@ -14,18 +14,18 @@ import pytest
 
 from calmstream.common.errors import FatalError
 from calmstream.consumer.central.budget_account import BudgetAccount
-from calmstream.estimators.central.accounting import NUMERICAL, Spend, allocate
+from calmstream.estimators.central.accounting import Spend, allocate
 from calmstream.estimators.central.ledger import BudgetSpent, Ledger
 
 PLAN = "b" * 64
 
 
 def cost(parts: int) -> Spend:
-    return allocate("1", "1e-6", 2, parts, NUMERICAL).cost
+    return allocate("1", "1e-6", 2, parts).cost
 
 
 def fresh(path: Path) -> BudgetAccount:
-    return BudgetAccount.create(path, Ledger(PLAN, "1", "1e-6", NUMERICAL))
+    return BudgetAccount.create(path, Ledger(PLAN, "1", "1e-6"))
 
 
 def test_a_second_release_after_the_budget_is_spent_is_refused(tmp_path: Path) -> None:

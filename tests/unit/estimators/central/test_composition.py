@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.accuracy.central import delta_bounds
-from calmstream.estimators.central.accounting import NUMERICAL, allocate
+from calmstream.estimators.central.accounting import allocate
 from calmstream.estimators.central.composition import delta_at
 from calmstream.estimators.central.discrete_gaussian import round_variance
 from calmstream.estimators.central.noise import CountNoise
@@ -19,7 +19,7 @@ from calmstream.estimators.randomness import SeededRandomness
 @pytest.mark.parametrize("levels", [1, 2, 3, 4])
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "2", "4", "8"])
 def test_another_implementation_bounds_it_from_both_sides(levels: int, epsilon: str) -> None:
-    allocation = allocate(epsilon, "1e-6", levels, 1, NUMERICAL)
+    allocation = allocate(epsilon, "1e-6", levels, 1)
     numbers = float(allocation.cost.precision), levels, float(allocation.quantile_epsilon)
     own = delta_at(float(epsilon), *numbers)
     low, high = delta_bounds(float(epsilon), *numbers)
@@ -30,7 +30,7 @@ def test_another_implementation_bounds_it_from_both_sides(levels: int, epsilon: 
 
 def test_without_the_quantiles_or_a_level_it_would_be_too_small() -> None:
     """Check that the bounds are narrow enough to notice a forgotten step."""
-    allocation = allocate("1", "1e-6", 3, 1, NUMERICAL)
+    allocation = allocate("1", "1e-6", 3, 1)
     precision, each = float(allocation.cost.precision), float(allocation.quantile_epsilon)
     low, _ = delta_bounds(1.0, precision, 3, each)
     assert delta_at(1.0, precision, 2, each) < low

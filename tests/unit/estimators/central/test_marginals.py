@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.central.accounting import NUMERICAL, Allocation, allocate
+from calmstream.estimators.central.accounting import Allocation, allocate
 from calmstream.estimators.central.dp_marginals import (
     ReleaseSettings,
     check_allocation,
@@ -165,7 +165,7 @@ def test_spurious_tuples_stay_within_their_bound_over_many_runs() -> None:
     rng = np.random.default_rng(10)
     base = rng.integers(0, 3, (600, 4))
     records = Records(np.concatenate([base, base], axis=1), (3,) * 8)
-    allocation = allocate("8", "1e-6", 3, 1, NUMERICAL)
+    allocation = allocate("8", "1e-6", 3, 1)
     settings = ReleaseSettings(spurious=Fraction(1, 5))
     exact = [naive_counts(records, k) for k in (1, 2, 3)]
     spurious = np.zeros(4)
@@ -188,7 +188,7 @@ def test_spurious_tuples_stay_within_their_bound_over_many_runs() -> None:
 
 def test_remark_1_1_never_makes_a_tuple_up() -> None:
     records = table(500, 5, 11)
-    allocation = allocate("16", "1e-6", 3, 1, NUMERICAL)
+    allocation = allocate("16", "1e-6", 3, 1)
     for seed in range(20):
         result = release(
             records, allocation, ReleaseSettings(seen_only=True), SeededRandomness(seed)
