@@ -7,7 +7,7 @@ import logging
 from itertools import chain
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.transport import Broker, Partition, Record
+from calmstream.broker.transport import Broker, Partition
 from calmstream.common.clock import Clock
 from calmstream.common.errors import ForeignRecord
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
@@ -45,7 +45,9 @@ class KeptCounts:
         """Read on to the end of the topic. Cost of the first call: all its records."""
         for record in self._topic.to_end():
             with self._foreign.reading(record):
-                self._take(record)
+                header = counts.read_record(self._plan, key_of(record), record.value)
+                assert record.value is not None
+                self._records.setdefault(header.window, {})[header.group] = header, record.value
 
     def kept(self, window: int) -> bool:
         return len(self._records.get(window, ())) == len(self._plan.groups)
@@ -72,11 +74,6 @@ class KeptCounts:
             for group in range(len(self._plan.groups))
         ]
         return [one.tally for one in found], [one.total for one in found]
-
-    def _take(self, record: Record) -> None:
-        header = counts.read_record(self._plan, key_of(record), record.value)
-        assert record.value is not None
-        self._records.setdefault(header.window, {})[header.group] = header, record.value
 
 
 class TrackedCounts:

@@ -98,7 +98,7 @@ class Guard:
 
     def _wrong(self, method: str, headers: Mapping[bytes, bytes]) -> Problem | None:
         host = headers.get(b"host", b"").decode("latin-1").lower()
-        if _without_port(host) not in self._hosts:
+        if re.sub(r":[0-9]{1,5}$", "", host) not in self._hosts:
             return Problem.HOST
         origin = headers.get(b"origin")
         if origin is not None and not self._allowed(origin.decode("latin-1"), host):
@@ -144,10 +144,6 @@ class _Completing:
         await self._send(message)
         if message["type"] == "http.response.body":
             self.complete = not message.get("more_body", False)
-
-
-def _without_port(host: str) -> str:
-    return re.sub(r":[0-9]{1,5}$", "", host)
 
 
 def _host(text: str) -> str:

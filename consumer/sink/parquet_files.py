@@ -54,7 +54,9 @@ class ParquetTarget:
             manifest = sets[0].manifest
             name = plan_name(manifest.name, manifest.plan)
             folder = self._directory / namespace / name
-            _remove_leftovers(folder)
+            # Of a process that was killed; the lock keeps others out.
+            for left in folder.glob(".*.tmp"):
+                left.unlink(missing_ok=True)
             ids = {i for one in sets for i in (set_id(one), SetId(one.window, Kind.FINAL))}
             stored = {i: at for i in ids if (at := _offsets(folder / _name(i))) is not None}
             chosen = newest(sets, stored)
@@ -106,12 +108,6 @@ def _offsets(path: Path) -> Revision | None:
         raise FatalError(
             f"{path} is not a file of calmstream sink: remove it or state another directory"
         ) from None
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Remove the temporary files of a process that was killed; the lock keeps others out."""
-    for left in folder.glob(".*.tmp"):
-        left.unlink(missing_ok=True)
 
 
 def _umask() -> int:

@@ -170,12 +170,9 @@ def above(revision: Revision, other: Revision | None) -> bool:
     """Return whether a revision is higher: at least the other in every partition, and not equal."""
     if other is None:
         return True
-    return revision != other and at_least(revision, other)
-
-
-def at_least(revision: Revision, other: Revision) -> bool:
-    """Return whether a revision is at least the other in every partition."""
-    return len(revision) == len(other) and all(a >= b for a, b in zip(revision, other, strict=True))
+    if revision == other or len(revision) != len(other):
+        return False
+    return all(a >= b for a, b in zip(revision, other, strict=True))
 
 
 # A set is identified by its window and its kind.

@@ -129,7 +129,8 @@ def release(
     O(candidates) noise; memory as :func:`working_bytes` says.
     """
     extraction = _Extraction(allocation, settings, randomness, check_allocation(allocation), alive)
-    first = extraction.level(records, Universe(_single(records), 0, None), 1)
+    single = {(i,): np.arange(r) for i, r in enumerate(records.cardinalities) if r}
+    first = extraction.level(records, Universe(single, 0, None), 1)
     values = tuple(
         first.cells.get((i,), np.empty(0, np.int64)) for i in range(len(records.cardinalities))
     )
@@ -144,11 +145,6 @@ def release(
             break
         levels.append(extraction.level(own, universe, k))
     return Release(values, tuple(levels))
-
-
-def _single(records: Records) -> Cells:
-    """Return every value of every column as a candidate 1-tuple."""
-    return {(i,): np.arange(r) for i, r in enumerate(records.cardinalities) if r}
 
 
 def _renumbered(level: Level, cardinalities: tuple[int, ...]) -> Level:
@@ -223,14 +219,11 @@ class _Extraction:
     ) -> tuple[int, float]:
         """Return the threshold, and the maximum expected number of spurious tuples."""
         if unseen:
-            return unseen_threshold(variance, limit, self._delta), 0.0
+            # All of delta is the first level's, or evenly each level's if ``seen_only``.
+            parts = self.allocation.levels if self.settings.seen_only else 1
+            return unseen_threshold(variance, limit, self.allocation.delta / parts), 0.0
         spurious = self.settings.spurious
         return universe_threshold(variance, offered.parents, size(offered.cells), spurious)
-
-    @property
-    def _delta(self) -> Fraction:
-        """Delta of one level's threshold: all for the first level, or evenly if ``seen_only``."""
-        return self.allocation.delta / (self.allocation.levels if self.settings.seen_only else 1)
 
 
 def noisy_threshold(
