@@ -67,7 +67,7 @@ Castell | Fig. 4, 8 to 11 | sizes, times, synthetic data, age | castell/paper.py
 Castell | B | worked example | papers/castell/schemes.py | test_castell
 Castell | IV | LoPub | lopub, lopub-em, bloom-rr | test_lopub
 DP Marginals | Algorithm 1 | levels of tuples | central/dp_marginals.py | central/test_marginals
-DP Marginals | Algorithm 2 | Proposition 1.1 | central/thresholds.py | central/test_marginals
+DP Marginals | Algorithm 2 | Proposition 1.1 | central/noise.py | central/test_marginals
 DP Marginals | Algorithm 1 | private quantile | central/quantile.py | central/test_noise
 DP Marginals | Remark 1.1 | no spurious tuples | central/dp_marginals.py | central/test_marginals
 DP Marginals | Theorem 1.1 | zCDP, with its square | central/accounting.py | test_accounting
