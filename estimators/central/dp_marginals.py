@@ -129,7 +129,7 @@ def release(
     O(candidates) noise; memory as :func:`working_bytes` says.
     """
     extraction = _Extraction(allocation, settings, randomness, check_allocation(allocation), alive)
-    single = {(i,): np.arange(r) for i, r in enumerate(records.cardinalities) if r}
+    single: Cells = {(i,): np.arange(r) for i, r in enumerate(records.cardinalities) if r}
     first = extraction.level(records, Universe(single, 0, None), 1)
     values = tuple(
         first.cells.get((i,), np.empty(0, np.int64)) for i in range(len(records.cardinalities))
