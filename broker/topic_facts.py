@@ -10,6 +10,7 @@ from calmstream.broker.names import COMPACTED_BYTES, CentralNames, TopicNames
 from calmstream.broker.transport import Broker, TopicInfo, Topics, TopicSpec
 from calmstream.common.errors import FatalError
 from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.state_size import record_bytes
 
 SETTINGS = (
     "cleanup.policy",
@@ -58,7 +59,7 @@ def faults(
     """Yield what is wrong with the used topics; a setting that was not read counts as right."""
     least = {
         **dict.fromkeys(names.all_reports, ("retention.ms", required_retention_ms(plan))),
-        names.state: ("max.message.bytes", plan.state_record_bytes),
+        names.state: ("max.message.bytes", record_bytes(plan)),
         names.dead_letters: ("max.message.bytes", MAX_DEAD_LETTER_BYTES),
     }
     specs = [spec for spec in names.specs(0) if spec.name in used]

@@ -306,10 +306,7 @@ class Domain:
 
 
 def label_text(label: object) -> str | None:
-    """Return the text of a label: a string itself, or the decimal digits of an integer.
-
-    Anything else, also True and False, gives None.
-    """
+    """Return a string itself, or the decimal digits of an integer that is no truth value."""
     if isinstance(label, str):
         return label
     if type(label) is int or isinstance(label, np.integer):
@@ -330,12 +327,8 @@ def _entry(attribute: Attribute) -> dict[str, Any]:
         entry = {"name": kind.question, "kind": "choices", "options": list(kind.options)}
         return entry | ({} if kind.other is None else {"other": kind.other}) | end
     if isinstance(kind, Hashed):
-        return {
-            "name": kind.text,
-            "kind": "hashed",
-            "buckets": kind.buckets,
-            "hashes": kind.hashes,
-        } | end
+        entry = {"name": kind.text, "kind": "hashed"}
+        return entry | {"buckets": kind.buckets, "hashes": kind.hashes} | end
     if isinstance(kind, Number):
         flags = {"below": kind.below, "above": kind.above} if kind.rounding == "bin" else {}
         entry = {"name": attribute.name, "kind": "number", "unit": kind.unit}

@@ -224,18 +224,11 @@ def with_decimal_edges(document: object) -> object:
 # Values of a local table: numbers and lists of options, which can be texts.
 
 
-def number_values(column: Sequence[object]) -> NDArray[np.float64]:
-    """Return the numbers of a column, shape (n,), float64; NaN for what is not a finite number."""
-    values = np.array([_number(value) for value in column], np.float64)
-    values[~np.isfinite(values)] = np.nan
-    return values
-
-
 def number_codes(
     kind: Number, other: int | None, column: Sequence[object], randomness: Randomness | None
 ) -> NDArray[np.int64]:
-    values = number_values(column)
-    unknown = np.isnan(values)
+    values = np.array([_number(value) for value in column], np.float64)
+    unknown = ~np.isfinite(values)
     if other is None and unknown.any():
         row = int(unknown.argmax())
         raise DomainError(f"row {row + 1}: {column[row]!r} is not a finite number")

@@ -36,19 +36,9 @@ class Marginal:
         stderr: shape (cells,), float64: standard error of each cell before negative cells are
             corrected, from the noise of the mechanism and the sampling of devices into groups.
         reports: number of reports that contain information about these attributes.
-        flags: properties of the table that a reader must know, from the list below.
-
-    Flags (a view is a set of attributes on which devices report together):
-
-    - ``covered``: some view contains all of the attributes.
-    - ``maxent``: reconstructed from views that contain only some of the attributes. With ``raw``,
-      the standard errors leave out the error of that; otherwise they contain its estimated size.
-    - ``modelled``: mean and standard deviation of a posterior distribution, which include that
-      part of the error.
-    - ``clipped``: negative cells were corrected, so near zero the standard errors are upper bounds.
-    - ``noise``: the noise is too large for the table to be informative (`is_noise`).
-    - ``uniform``: no report contains information about the attributes.
-    - ``raw``: cells may be negative and need not sum to 1.
+        flags: properties of the table that a reader must know: ``covered``, ``maxent``,
+            ``modelled``, ``clipped``, ``noise``, ``uniform``, ``raw``; see
+            docs/reading-a-snapshot.md.
     """
 
     attributes: Attributes

@@ -22,7 +22,7 @@ from calmstream.estimators.methods.base import Design
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.central_statement import expected_statement
 from calmstream.estimators.plan.loss import Loss
-from calmstream.estimators.plan.state_size import kept_window_bytes
+from calmstream.estimators.plan.state_size import kept_window_bytes, record_bytes
 from calmstream.output import say_json
 from calmstream.planning import allowed_loss, over_time
 from calmstream.tables.records import RecordTable
@@ -127,7 +127,7 @@ def _central(plan: Plan) -> list[str]:
 
 def _cost(plan: Plan) -> tuple[str, str]:
     partitions = (len(plan.groups) + 1) * plan.partitions + 3
-    state = plan.state_record_bytes * len(plan.groups) * plan.partitions
+    state = record_bytes(plan) * len(plan.groups) * plan.partitions
     restored = max(1, round(state / RESTORE_BYTES_PER_SECOND))
     kept = round(plan.windows * kept_window_bytes(plan))
     groups = len(plan.groups)

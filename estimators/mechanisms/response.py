@@ -25,6 +25,7 @@ from calmstream.estimators.mechanisms.base import (
     require_enumerable,
 )
 from calmstream.estimators.mechanisms.coefficient import flip
+from calmstream.estimators.mechanisms.grr import count_cells
 from calmstream.estimators.mechanisms.support import OTHER, SupportOracle
 from calmstream.estimators.numerics.hadamard import parity, power_of_two, transform
 from calmstream.estimators.randomness import Randomness, uniform_below, uniform_bytes
@@ -85,7 +86,8 @@ class HadamardResponse(SupportOracle):
         return {"r": rows, "s": flip(parity(rows & values), 1 - self.p, randomness)}
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
-        return count_signs(reports["r"], self.rows, reports["s"], view, views)
+        signed_row = 2 * reports["r"].astype(np.int64) + reports["s"]
+        return count_cells(signed_row, self.width, view, views)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Draw from the exact distribution in O(L K): a multinomial a cell, two binomials a row."""
@@ -112,21 +114,6 @@ class HadamardResponse(SupportOracle):
             )
             for x in range(self.cells)
         )
-
-
-def count_signs(
-    row: NDArray[Any], rows: int, sign: NDArray[Any], view: NDArray[Any] | None, views: int
-) -> Counts:
-    """Count reports per view and (row, sign): shape (views, 2 · rows), int64; sign fastest.
-
-    ``row``, ``sign`` (0 for +1, 1 for -1) and ``view`` (None if there is one): shape (n,).
-    """
-    position = row.astype(np.int64)
-    if view is not None:
-        position += view.astype(np.int64) * rows
-    position <<= 1
-    position |= sign
-    return np.bincount(position, minlength=2 * views * rows).reshape(views, 2 * rows)
 
 
 def draw_signs(truth: Counts, p: Fraction, generator: np.random.Generator) -> Counts:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -23,6 +24,8 @@ from calmstream.estimators.methods.base import (
 )
 from calmstream.estimators.plan import Plan
 
+M = TypeVar("M", bound=Model)
+
 
 def widened(model: Model, plan: Plan, variance: Floats, reports: Floats) -> Model:
     """Return a model with the tables of ``model`` and larger errors.
@@ -37,11 +40,10 @@ def widened(model: Model, plan: Plan, variance: Floats, reports: Floats) -> Mode
         return _WideLinear(model, growth)
     if isinstance(model, RawTables):
         return _WideRaw(model, growth)
-    if isinstance(model, HiddenCauses) and isinstance(model, GroupedAnswers):
-        return _WideCauses(model, growth)
-    return (
-        _WideGrouped(model, growth) if isinstance(model, GroupedAnswers) else _Wide(model, growth)
-    )
+    if isinstance(model, GroupedAnswers):
+        wide = _WideCauses if isinstance(model, HiddenCauses) else _WideGrouped
+        return wide(model, growth)
+    return _Wide(model, growth)
 
 
 class _Growth:
@@ -55,8 +57,8 @@ class _Growth:
         return float(weight @ self._variance / weight.sum()) if weight.any() else 1.0
 
 
-class _Wide:
-    def __init__(self, model: Model, growth: _Growth) -> None:
+class _Wide(Generic[M]):
+    def __init__(self, model: M, growth: _Growth) -> None:
         self._model, self._growth = model, growth
         self.processing: tuple[str, ...] = getattr(model, "processing", ())
 
@@ -69,47 +71,39 @@ class _Wide:
         return replace(found, stderr=stderr, flags=flags)
 
 
-class _WideLinear(_Wide):
-    def __init__(self, model: LinearAnswers, growth: _Growth) -> None:
-        super().__init__(model, growth)
-        self._linear, self.everyone = model, model.everyone
+class _WideLinear(_Wide[LinearAnswers]):
+    @property
+    def everyone(self) -> bool:
+        return self._model.everyone
 
     def unclipped(self, attributes: Attributes) -> Floats:
-        return self._linear.unclipped(attributes)
+        return self._model.unclipped(attributes)
 
     def covariance(self, attributes: Attributes) -> Floats:
-        return self._linear.covariance(attributes) * self._growth.of(attributes)
+        return self._model.covariance(attributes) * self._growth.of(attributes)
 
 
-class _WideRaw(_Wide):
-    def __init__(self, model: RawTables, growth: _Growth) -> None:
-        super().__init__(model, growth)
-        self._raw = model
-
+class _WideRaw(_Wide[RawTables]):
     def raw_table(self, attributes: Attributes) -> tuple[Floats, Floats] | None:
-        found = self._raw.raw_table(attributes)
+        found = self._model.raw_table(attributes)
         return None if found is None else (found[0], found[1] * self._growth.of(attributes))
 
 
-class _WideGrouped(_Wide):
-    def __init__(self, model: GroupedAnswers, growth: _Growth) -> None:
-        super().__init__(model, growth)
-        self._grouped = model
-
+class _WideGrouped(_Wide[GroupedAnswers]):
     def grouped(self, attributes: Attributes, members: Sequence[Floats]) -> tuple[Floats, Floats]:
-        table, covariance = self._grouped.grouped(attributes, members)
+        table, covariance = self._model.grouped(attributes, members)
         return table, covariance * self._growth.of(attributes)
 
     def dependence(self, pair: Attributes) -> tuple[Floats, Floats] | None:
-        found = self._grouped.dependence(pair)
+        found = self._model.dependence(pair)
         return None if found is None else (found[0], found[1] * self._growth.of(pair))
 
 
 class _WideCauses(_WideGrouped):
-    def __init__(self, model: GroupedAnswers, growth: _Growth) -> None:
-        super().__init__(model, growth)
-        assert isinstance(model, HiddenCauses)
-        self._hidden: HiddenCauses = model
+    @property
+    def _hidden(self) -> HiddenCauses:
+        assert isinstance(self._model, HiddenCauses)
+        return self._model
 
     def mixture(self) -> tuple[Floats, list[Floats]]:
         return self._hidden.mixture()

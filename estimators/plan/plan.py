@@ -158,7 +158,7 @@ class Plan:
         self._check_domain()
         self._check_bounds()
         self._complete()
-        size = self.state_record_bytes
+        size = record_bytes(self)
         if size > MAX_STATE_RECORD_BYTES:
             raise PlanError(
                 f"a partition's state record could reach {size:,} bytes; the limit is "
@@ -323,22 +323,6 @@ class Plan:
     def first_view(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Flat index of every group's first view, and the number of views last."""
         return np.cumsum([0, *(len(group.views) for group in self.groups)])
-
-    @property
-    def state_record_bytes(self) -> int:
-        """Upper bound of a partition's state record, from the largest group."""
-        open_windows = 2 + -(-(self.grace + self.skew) // self.window)
-        return max(
-            record_bytes(
-                len(group.views),
-                mechanism.width,
-                mechanism.largest_count,
-                users=self.users,
-                windows=self.windows,
-                open_windows=min(open_windows, self.windows),
-            )
-            for group, mechanism in zip(self.groups, self.mechanisms, strict=True)
-        )
 
     @cached_property
     def derived(self) -> dict[str, Any]:

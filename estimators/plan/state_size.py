@@ -33,20 +33,22 @@ def window_bytes(views: int, width: int, reports: int, largest_count: int) -> in
     return _NAMES + rejects + views * (n + width * counter + 2)
 
 
-def record_bytes(
-    views: int,
-    width: int,
-    largest_count: int,
-    *,
-    users: int,
-    windows: int,
-    open_windows: int,
-) -> int:
-    """Return an upper bound of the bytes of a partition record of one group."""
-    per_window = HEADROOM * users
-    total = window_bytes(views, width, per_window * windows, largest_count)
-    open_window = window_bytes(views, width, per_window, largest_count)
-    return _HEADER + total + open_windows * open_window
+def record_bytes(plan: Plan) -> int:
+    """Return an upper bound of the bytes of a partition record, from the largest group.
+
+    It holds if no window receives more than `HEADROOM` times the expected reports.
+    """
+    open_windows = min(2 + -(-(plan.grace + plan.skew) // plan.window), plan.windows)
+    reports = HEADROOM * plan.users
+
+    def size(views: int, width: int, largest_count: int) -> int:
+        total = window_bytes(views, width, reports * plan.windows, largest_count)
+        return total + open_windows * window_bytes(views, width, reports, largest_count)
+
+    return _HEADER + max(
+        size(len(group.views), mechanism.width, mechanism.largest_count)
+        for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True)
+    )
 
 
 RECORD_BYTES = 249

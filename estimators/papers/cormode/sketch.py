@@ -29,8 +29,9 @@ from calmstream.estimators.mechanisms.base import (
 )
 from calmstream.estimators.mechanisms.coefficient import flip
 from calmstream.estimators.mechanisms.covariance import independent_noise, summed_into
+from calmstream.estimators.mechanisms.grr import count_cells
 from calmstream.estimators.mechanisms.hashing import buckets, mix
-from calmstream.estimators.mechanisms.response import count_signs, draw_signs
+from calmstream.estimators.mechanisms.response import draw_signs
 from calmstream.estimators.mechanisms.support import MAX_CELLS, OTHER, require_integer
 from calmstream.estimators.numerics.hadamard import parity, transform
 from calmstream.estimators.randomness import Randomness, exp_weight, uniform_below, uniform_bytes
@@ -112,7 +113,7 @@ class HadamardSketch(Mechanism):
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
         row = reports["h"].astype(np.int64) * self.buckets + reports["r"]
-        return count_signs(row, self.hashes * self.buckets, reports["s"], view, views)
+        return count_cells(2 * row + reports["s"], self.width, view, views)
 
     def estimate(self, counts: Counts, n: int) -> Floats:
         """Return frequencies that are unbiased on average over random hash functions: shape (L,).

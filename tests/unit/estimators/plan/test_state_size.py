@@ -8,7 +8,7 @@ import pytest
 from calmstream.common.errors import Reason
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.state_size import HEADROOM, kept_window_bytes
+from calmstream.estimators.plan.state_size import HEADROOM, kept_window_bytes, record_bytes
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.wire.counts import GroupCounts, counts_key, encode_counts
 from calmstream.estimators.wire.state import (
@@ -55,8 +55,8 @@ def test_no_record_is_larger_than_the_plan_states(
         )
         largest = max(largest, len(encode_state(plan, state)))
         closed = ClosedWindow(19_999, reports, one, total)
-        assert len(encode_closed(plan, closed)) <= plan.state_record_bytes
-    assert 0.5 * plan.state_record_bytes < largest <= plan.state_record_bytes
+        assert len(encode_closed(plan, closed)) <= record_bytes(plan)
+    assert 0.5 * record_bytes(plan) < largest <= record_bytes(plan)
 
 
 BROKER_BYTES = 70
