@@ -29,14 +29,13 @@ PLAN = replace(
         make_plan().groups[2],
     ),
 )
-N = 1
 
 
 def good(group: int) -> dict[str, Any]:
     mechanism, views = PLAN.mechanisms[group], len(PLAN.groups[group].views)
-    columns = mechanism.perturb(np.arange(N) % mechanism.cells, SeededRandomness(group))
-    view = np.arange(N) % views if views > 1 else None
-    body: dict[str, Any] = orjson.loads(encode_report(PLAN, group, Batch(0, N, view, columns)))
+    columns = mechanism.perturb(np.zeros(1, np.int64), SeededRandomness(group))
+    view = np.zeros(1, np.int64) if views > 1 else None
+    body: dict[str, Any] = orjson.loads(encode_report(PLAN, group, Batch(0, 1, view, columns)))
     return body
 
 
@@ -45,15 +44,15 @@ def packed(rows: int, last: int = 0) -> str:
 
 
 BAD = [
-    (1, {"columns": {"b": packed(N)[:-1] + "*"}}, Reason.MALFORMED),
-    (1, {"columns": {"b": packed(N) + "="}}, Reason.MALFORMED),
-    (1, {"columns": {"b": packed(N) + "===="}}, Reason.MALFORMED),
-    (1, {"columns": {"b": packed(N) + "\n"}}, Reason.MALFORMED),
+    (1, {"columns": {"b": packed(1)[:-1] + "*"}}, Reason.MALFORMED),
+    (1, {"columns": {"b": packed(1) + "="}}, Reason.MALFORMED),
+    (1, {"columns": {"b": packed(1) + "===="}}, Reason.MALFORMED),
+    (1, {"columns": {"b": packed(1) + "\n"}}, Reason.MALFORMED),
     (1, {"columns": {"b": [1, 0, 1]}}, Reason.MALFORMED),
     (1, {"columns": {"b": None}}, Reason.MALFORMED),
-    (1, {"columns": {"b": packed(N + 1)}}, Reason.LENGTH_MISMATCH),
+    (1, {"columns": {"b": packed(2)}}, Reason.LENGTH_MISMATCH),
     (1, {"columns": {"b": ""}}, Reason.LENGTH_MISMATCH),
-    (1, {"columns": {"b": packed(N, 0x10)}}, Reason.OUT_OF_RANGE),
+    (1, {"columns": {"b": packed(1, 0x10)}}, Reason.OUT_OF_RANGE),
     (0, {"view": [0]}, Reason.MALFORMED),
     (2, {"view": None}, Reason.MALFORMED),
     (2, {"view": [0, 1]}, Reason.LENGTH_MISMATCH),
@@ -78,18 +77,10 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("group", range(3))
-def test_what_is_sent_is_read(group: int) -> None:
-    body = good(group)
-    found, report = decode_report(PLAN, orjson.dumps(body))
-    assert found == group
-    assert orjson.loads(encode_report(PLAN, group, report)) == body
-
-
 @pytest.mark.parametrize(("group", "change", "reason"), BAD)
 def test_every_fault_has_its_reason(group: int, change: dict[str, Any], reason: Reason) -> None:
-    assert good(1)["columns"]["b"] != packed(N)
-    decode_report(PLAN, orjson.dumps(good(1) | {"columns": {"b": packed(N, 0x0F)}}))
+    assert good(1)["columns"]["b"] != packed(1)
+    decode_report(PLAN, orjson.dumps(good(1) | {"columns": {"b": packed(1, 0x0F)}}))
     with pytest.raises(Rejection) as verdict:
         decode_report(PLAN, orjson.dumps(good(group) | change))
     assert verdict.value.reason is reason
@@ -129,7 +120,7 @@ json_values = st.recursive(
     | st.integers(-2, 13)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=12)
-    | st.sampled_from(["1.0", "1.9", PLAN.digest, packed(N), packed(1)]),
+    | st.sampled_from(["1.0", "1.9", PLAN.digest, packed(1)]),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner),
     max_leaves=6,
 )

@@ -62,14 +62,6 @@ def draft(
     return planning.draft(method, request, **(defaults | changes))
 
 
-def empty_tallies(plan: Plan) -> list[Tally]:
-    """Return tallies without reports."""
-    return [
-        Tally.zero(len(group.views), mechanism.width)
-        for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True)
-    ]
-
-
 def exact_tallies(plan: Plan, table: Sequence[float], reports: int) -> list[Tally]:
     """Return the expected counters, rounded, for a true distribution over the whole domain.
 

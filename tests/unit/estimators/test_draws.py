@@ -21,18 +21,6 @@ from tests.support.perturbing import Stream, coin_bytes
 OTHER = 1 << 32
 
 
-class Script:
-    """Hands out prepared digits and insists that they are read to the end."""
-
-    def __init__(self, *parts: bytes) -> None:
-        self.left = b"".join(parts)
-
-    def bytes(self, count: int) -> bytes:
-        assert len(self.left) >= count, "more digits are read than needed"
-        part, self.left = self.left[:count], self.left[count:]
-        return part
-
-
 def outcome(ends: list[Fraction], digits: list[int], width: int) -> int | None:
     """Return the outcome whose interval contains all numbers with these first digits, if any."""
     low = sum((Fraction(d, 1 << width * (i + 1)) for i, d in enumerate(digits)), Fraction(0))
@@ -85,7 +73,7 @@ def test_every_first_digit_gives_its_byte_of_coins(probability: Fraction) -> Non
     ends = byte_ends(probability)
     split = {int(end * (1 << 16)) for end in ends if end * (1 << 16) % 1}
     decided = [d for d in range(1 << 16) if d not in split]
-    drawn = coins(len(decided), probability, Script(np.array(decided, "<u2").tobytes()))
+    drawn = coins(len(decided), probability, Stream(np.array(decided, "<u2").tobytes()))
     whole = np.array([float(end) for end in ends])
     likely = np.searchsorted(whole, (np.array(decided) + 0.5) / (1 << 16), side="right")
     assert drawn.tolist() == likely.tolist()
@@ -104,14 +92,14 @@ def test_coins_near_every_boundary_read_until_one_value_is_left(probability: Fra
         for point in (end - Fraction(1, 1 << 45), end + Fraction(1, 1 << 45)):
             digits = digits_of(min(max(point, Fraction(0)), 1 - Fraction(1, 1 << 64)), 16, 40)
             n = needed(ends, digits, 16)
-            source = Script(spelled(digits[:n], 16))
+            source = Stream(spelled(digits[:n], 16))
             assert coins(1, probability, source)[0] == outcome(ends, digits[:n], 16)
-            assert source.left == b""
+            assert source.read == len(source.data)
 
 
 def test_certain_coins_need_no_randomness() -> None:
-    assert coins(3, Fraction(0), Script()).tolist() == [0, 0, 0]
-    assert coins(3, Fraction(1), Script()).tolist() == [255, 255, 255]
+    assert coins(3, Fraction(0), Stream(b"")).tolist() == [0, 0, 0]
+    assert coins(3, Fraction(1), Stream(b"")).tolist() == [255, 255, 255]
     assert coins(0, Fraction(1, 3), SystemRandomness()).shape == (0,)
 
 
@@ -139,19 +127,19 @@ def test_responses_near_every_boundary_are_exact(epsilon: str, cells: int) -> No
             if i == 0:
                 ends = ends[1:]
             n = needed(sorted(set(ends)), digits, 32)
-            source = Script(spelled(digits[:n], 32))
+            source = Stream(spelled(digits[:n], 32))
             other = expected - 1
             cell = value if expected == 0 else other + (other >= value)
             drawn = respond(np.array([value]), cells, weight, source)
             assert drawn.tolist() == [cell]
-            assert source.left == b""
+            assert source.read == len(source.data)
 
 
 def test_responses_of_many_values_equal_those_of_single_values() -> None:
     weight = exp_weight("1")
     digits = np.random.default_rng(1).integers(0, 1 << 32, 1000, dtype=np.uint32)
     values = np.arange(1000) % 7
-    together = respond(values, 7, weight, Script(digits.tobytes()))
+    together = respond(values, 7, weight, Stream(digits.tobytes()))
     ends = response_ends(7, weight)
     for i in range(0, 1000, 37):
         number = outcome(ends, [int(digits[i])], 32)

@@ -17,20 +17,9 @@ from calmstream.estimators.randomness import (
     parse_epsilon,
     uniform_below,
 )
+from tests.support.perturbing import Stream
 
 ALPHA = 1e-6
-
-
-class Script:
-    """Hands out prepared byte strings, one per call, and insists on their lengths."""
-
-    def __init__(self, *parts: bytes) -> None:
-        self.parts = list(parts)
-
-    def bytes(self, count: int) -> bytes:
-        part = self.parts.pop(0)
-        assert len(part) == count
-        return part
 
 
 def words(dtype: Any, *values: int) -> bytes:
@@ -74,12 +63,10 @@ def test_epsilon_is_a_plain_decimal_string_in_range(text: object) -> None:
 def test_words_beyond_the_last_multiple_are_thrown_away(bound: int, dtype: str) -> None:
     wide = 1 << 8 * np.dtype(dtype).itemsize
     limit = wide - wide % bound
-    source = Script(
-        words(dtype, limit - 1, limit, 5, wide - 1), words(dtype, limit, 6), words(dtype, 7)
-    )
+    source = Stream(words(dtype, limit - 1, limit, 5, wide - 1, limit, 6, 7))
     drawn = uniform_below(bound, 4, source)
     assert drawn.tolist() == [(limit - 1) % bound, 5 % bound, 6 % bound, 7 % bound]
-    assert source.parts == []
+    assert source.read == len(source.data)
 
 
 @pytest.mark.parametrize(
@@ -89,8 +76,9 @@ def test_words_beyond_the_last_multiple_are_thrown_away(bound: int, dtype: str) 
 )  # fmt: skip
 def test_powers_of_two_take_the_shortest_word_and_throw_none_away(bound: int, dtype: str) -> None:
     top = (1 << 8 * np.dtype(dtype).itemsize) - 1
-    drawn = uniform_below(bound, 3, Script(words(dtype, top, bound - 1, 0)))
+    drawn = uniform_below(bound, 3, source := Stream(words(dtype, top, bound - 1, 0)))
     assert drawn.tolist() == [bound - 1, bound - 1, 0]
+    assert source.read == len(source.data)
     assert drawn.dtype == np.int64
 
 

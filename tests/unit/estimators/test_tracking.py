@@ -12,11 +12,12 @@ from calmstream.estimators import methods
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.plan.request import Request
-from calmstream.estimators.planning import draft, empty_tallies
+from calmstream.estimators.planning import empty_tallies
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.tracking.candidates import Floats, LevelCandidates
 from calmstream.estimators.tracking.tracker import Tracker, phases
 from calmstream.evaluation.population import collect, local_plan
+from tests.support.plans import draft
 
 DAY = 86_400
 WINDOWS = 120
@@ -28,21 +29,8 @@ def plan_of(
     domain = Domain(
         (Attribute("a", ("x", "y")), Attribute("b", ("p", "q", "r")), Attribute("c", ("s", "t")))
     )
-    plan, _ = draft(
-        "calm",
-        Request(domain, epsilon, users, 2),
-        windows=10_000,
-        name="stream",
-        purpose="tests",
-        owner="tests",
-        lineage="0" * 32,
-        start=0,
-        window=window,
-        grace=0,
-        skew=0,
-        partitions=1,
-        guarantee=guarantee or Guarantee(),
-    )
+    terms = {"window": window, "guarantee": guarantee or Guarantee()}
+    plan, _ = draft(domain, epsilon, users, windows=10_000, grace=0, skew=0, **terms)
     return plan
 
 

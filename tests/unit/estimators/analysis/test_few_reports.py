@@ -18,12 +18,13 @@ from calmstream.estimators import methods
 from calmstream.estimators.analysis.report import analyse, check_pair
 from calmstream.estimators.marginal import is_noise
 from calmstream.estimators.plan import Plan
+from calmstream.estimators.planning import empty_tallies
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.tracking.tracker import Tracker
 from calmstream.estimators.wire.snapshot import Kind, MarginalRecord, decode
 from calmstream.estimators.wire.state import WindowCount
 from calmstream.evaluation.population import collect
-from tests.support.plans import draft, empty_tallies, mixed_domain
+from tests.support.plans import draft, mixed_domain
 
 PARAMETERS = {
     "inp-em": {"stop": "likelihood"},

@@ -19,8 +19,9 @@ from calmstream.estimators.analysis.words import (
 )
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Plan
+from calmstream.estimators.planning import empty_tallies
 from calmstream.estimators.tally import Tally
-from tests.support.plans import draft, empty_tallies
+from tests.support.plans import draft
 
 BUCKETS, HASHES = 64, 16
 VERSIONS = (0.5, 0.3, 0.2)

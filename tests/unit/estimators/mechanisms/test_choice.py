@@ -10,7 +10,7 @@ import pytest
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.mechanisms.adaptive import adaptive, best_oracle
-from calmstream.estimators.mechanisms.registry import build, names, spec, standard
+from calmstream.estimators.mechanisms.registry import build, names, standard
 from calmstream.estimators.mechanisms.subset import SubsetSelection
 from calmstream.estimators.mechanisms.support import MAX_CELLS, SupportOracle, table_error
 
@@ -97,11 +97,3 @@ def test_leading_variances(epsilon: str, cells: int) -> None:
 def test_what_is_no_mechanism_is_refused_with_its_reason(document: Any, message: str) -> None:
     with pytest.raises(PlanError, match=message):
         build(document, "1")
-
-
-@pytest.mark.parametrize("name", sorted(set(names()) - {"hadamard-coefficient"}))
-@pytest.mark.parametrize("cells", [2, 3, 100])
-def test_recommended_mechanisms_survive_the_plan(name: str, cells: int) -> None:
-    mechanism = standard(name, "1", cells)
-    assert mechanism.cells == cells
-    assert build(spec(mechanism), "1") == mechanism

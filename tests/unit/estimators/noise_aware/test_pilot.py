@@ -24,12 +24,13 @@ from calmstream.estimators.noise_aware.statistics import Statistics, collect
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.plan.pilots import pool, read_earlier
+from calmstream.estimators.planning import empty_tallies
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.estimators.wire.state import WindowCount
 from calmstream.evaluation.population import collect as draw
 from tests.support.noise_aware import chain, domain_of, truth
-from tests.support.plans import draft, empty_tallies
+from tests.support.plans import draft
 
 METHOD = NoiseAware()
 

@@ -13,8 +13,9 @@ from calmstream.estimators import methods
 from calmstream.estimators.papers.castell.design import choose_tables
 from calmstream.estimators.papers.castell.product_grr import ProductGRR
 from calmstream.estimators.plan.document import read_plan
+from calmstream.estimators.planning import empty_tallies
 from calmstream.evaluation.population import collect
-from tests.support.plans import draft, empty_tallies, mixed_domain
+from tests.support.plans import draft, mixed_domain
 
 DOMAIN = mixed_domain(3, 4, 2, 2)
 CLUSTERS = {"clusters": [["a0", "a2"]]}

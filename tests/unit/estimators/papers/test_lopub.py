@@ -26,10 +26,11 @@ from calmstream.estimators.papers.lopub.bloom_rr import BloomRR
 from calmstream.estimators.papers.lopub.lasso import nonnegative_lasso
 from calmstream.estimators.papers.lopub.method import LoPubModel
 from calmstream.estimators.plan.request import Request
+from calmstream.estimators.planning import empty_tallies
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.tally import Tally
 from tests.support.mechanisms import below_exp
-from tests.support.plans import draft, empty_tallies, mixed_domain
+from tests.support.plans import draft, mixed_domain
 
 
 def small(epsilon: str = "6", tables: tuple[tuple[int, ...], ...] = ((0, 1, 2),)) -> BloomRR:
