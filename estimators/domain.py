@@ -1,8 +1,7 @@
 """Attributes, labels and the arithmetic of cells.
 
-A *record* is a row of codes, one per attribute. A *table* over a tuple of attributes has one cell
-per combination of their codes, numbered row-major: the last attribute varies fastest, so that
-``table.reshape(shape)`` puts attribute i on axis i.
+A *record* is a row of codes, one per attribute. Cells of a *table* are numbered row-major: the last
+attribute varies fastest, so that ``table.reshape(shape)`` puts attribute i on axis i.
 """
 
 from __future__ import annotations

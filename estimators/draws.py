@@ -104,10 +104,7 @@ def respond(
     """Randomise every value: the value itself with odds weight : 2^32 against any other given cell.
 
     The outcomes in order are the value itself (weight ``weight``), then the other cells in
-    increasing order (2^32 each); digits have 32 bits.
-
-    Args:
-        values: shape (n,), integers in [0, cells).
+    increasing order (2^32 each); digits have 32 bits. ``values``: (n,), integers in [0, cells).
 
     Returns:
         Shape (n,), int64. Cost: 4 random bytes a value, and 4 more with a chance of cells / 2^32.

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Required, TypedDict, Unpack
+from typing import Any
 
 from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.methods import hashed_views
 from calmstream.estimators.methods.base import Design, Method, Model
-from calmstream.estimators.plan import MAX_GROUPS, Guarantee, Plan
+from calmstream.estimators.plan import MAX_GROUPS, Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import parse_epsilon
 from calmstream.estimators.tally import Tally
@@ -24,36 +24,15 @@ MAX_PUBLISHED_CELLS = 1 << 17
 """Maximum number of cells of a published table: with 50 bytes per cell it fits in one record."""
 
 
-class PlanTerms(TypedDict, total=False):
-    """The fields of a `Plan` that neither the method nor the request determines."""
-
-    name: Required[str]
-    purpose: Required[str]
-    owner: Required[str]
-    lineage: Required[str]
-    start: Required[int]
-    window: Required[int]
-    grace: Required[int]
-    skew: Required[int]
-    partitions: Required[int]
-    guarantee: Required[Guarantee]
-    lineage_epsilon: str
-    lineage_name: str
-    continues: tuple[str, ...]
-    analysis: bool
-    early: bool
-    summaries: tuple[str, ...]
-
-
 def draft(
     method: str,
     request: Request,
     *,
     windows: int,
     marginals: Sequence[Attributes] | None = None,
-    **terms: Unpack[PlanTerms],
+    **terms: Any,
 ) -> tuple[Plan, Design]:
-    """Design what a method collects, and return the plan.
+    """Design what a method collects, and return the plan; ``terms`` are its other fields.
 
     ``marginals``: tables that are published at every window; by default all of one and of two
     attributes that the method can answer.

@@ -44,9 +44,7 @@ def random_rows(n: int, bits: int, probability: Fraction, randomness: Randomness
 def count_bits(rows: Rows, bits: int, view: NDArray[Any] | None, views: int) -> Counts:
     """Count ones per view and position: shape (views, bits), int64.
 
-    Args:
-        rows: shape (n, row_bytes(bits)), uint8.
-        view: shape (n,), each row's view in [0, views), or None if there is one view.
+    ``rows``: shape (n, row_bytes(bits)), uint8; ``view``: as `Mechanism.tally` has it.
     """
     if view is None or views == 1:
         return _ones(rows)[None, :bits]

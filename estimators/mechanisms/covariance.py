@@ -20,9 +20,7 @@ Floats = NDArray[np.float64]
 class Covariance:
     """Covariance of one view's estimated table: ``diag(diagonal) - factors factors^T``.
 
-    Attributes:
-        diagonal: shape (cells,), non-negative.
-        factors: shape (cells, few).
+    ``diagonal``: shape (cells,), non-negative; ``factors``: shape (cells, few).
     """
 
     diagonal: Floats

@@ -63,10 +63,7 @@ class GRR(SupportOracle):
         return max(float(np.minimum(rate, 1.0 - rate).min()), 0.0)
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Draw from the exact distribution in O(L); also for rows of histograms.
-
-        GRR keeps a cell with probability p - q, and otherwise draws uniformly from all cells.
-        """
+        """Draw exactly, in O(L); also for rows: kept with p - q, else uniform over all cells."""
         kept = generator.binomial(histogram, float(self.p - self.q))
         rest = histogram.sum(axis=-1) - kept.sum(axis=-1)
         drawn = kept + generator.multinomial(rest, np.full(self.cells, 1 / self.cells))

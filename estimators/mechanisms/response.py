@@ -1,9 +1,7 @@
 """Hadamard response (Acharya, Sun and Zhang, AISTATS 2019): one random row and one sign.
 
-A device draws a row of a Hadamard matrix uniformly. It reports the row, and by randomised response
-the sign of the matrix in this row and the column of its cell. The paper's scheme reports one index
-instead; this variant has the same variance, and the probability of supporting another cell is
-exactly 1/2.
+The paper's scheme reports one index instead; this variant has the same variance, and the
+probability of supporting another cell is exactly 1/2.
 """
 
 from __future__ import annotations

@@ -183,10 +183,7 @@ class SubsetSelection(SupportOracle):
 
     @cached_property
     def _pairs(self) -> tuple[float, float]:
-        """Probability that a set contains the own and one other cell, and two given other cells.
-
-        Given whether it contains the own cell, the other members are a uniform choice.
-        """
+        """Probability that a set contains the own and one other cell, and two given other cells."""
         w, others, p = self.size, self.cells - 1, self.p
         own = p * (w - 1) / others
         if others < 2:

@@ -41,9 +41,8 @@ def get(name: str) -> Method:
 def fit(plan: Plan, tallies: Sequence[Tally], *, total: bool = False, quick: bool = False) -> Model:
     """Fit the plan's method to tallies, one per group; hashed attributes are left out.
 
-    Args:
-        total: of all windows, so together with the counts of earlier plans that it follows.
-        quick: with less effort, if the method can; the error is a few per cent larger.
+    ``total``: with the counts of earlier plans that it follows; ``quick``: with less effort, at a
+    few per cent more error, if the method can.
     """
     method, own = get(plan.method), tallies[: plan.ordinary_groups]
     if total and isinstance(method, Follows):

@@ -14,8 +14,7 @@ class Note:
         recovers: how tables are estimated.
         take: when to choose the method.
         source: the publication, or the project that proposed it.
-        raw: whether tables are published without correction: cells may be negative and need not
-            add up to 1. All other methods publish distributions.
+        raw: whether tables are published without correction; all others are distributions.
     """
 
     asks: str

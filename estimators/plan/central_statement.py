@@ -6,7 +6,7 @@ docs/central-statement.md has the proof and the conditions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from calmstream.estimators.numerics.shuffling import central_epsilon
@@ -38,12 +38,7 @@ class CentralStatement:
     assumes: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "n": self.n,
-            "assumes": list(self.assumes),
-        }
+        return {**asdict(self), "assumes": list(self.assumes)}
 
 
 def central_statement(plan: Plan, reports: int, smallest_view: int) -> CentralStatement | None:

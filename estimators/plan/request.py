@@ -12,16 +12,14 @@ from calmstream.estimators.plan.plan import MAX_GROUPS
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Requirements for a plan; immutable, so that no method can change what was required.
+    """Requirements for a plan.
 
     Attributes:
-        domain: attributes of a record.
         epsilon: decimal string, the total privacy loss of one report.
         users: number of reports expected per window, at least 1.
         k: number of attributes of the marginals that matter most, 1 to d.
         parameters: options of the method; unknown ones are refused.
-        max_groups: maximum number of groups of devices, each with a topic of its own. If there are
-            more views (what devices report on) than that, several share a group.
+        max_groups: maximum number of groups of devices, each with a topic of its own.
     """
 
     domain: Domain

@@ -134,11 +134,11 @@ def decode_batch(plan: Plan, group: int, key: bytes | None, value: bytes | None)
         refuse(Reason.OUT_OF_RANGE, "a batch has at least 1 report")
     if len(value) != (size := HEAD_BYTES + n * form.report_bytes):
         refuse(Reason.MALFORMED, f"{len(value)} bytes, {n} reports have {size}")
-    joined, bad = split(form, np.frombuffer(value, np.uint8)[None, :], n)
+    view, columns, bad = split(form, np.frombuffer(value, np.uint8)[None, :], n)
     for column, wrong in zip(form.every, bad, strict=True):
         if wrong.any():
             _refuse_range(column)
-    return Batch(period, n, joined.view, joined.columns)
+    return Batch(period, n, view, columns)
 
 
 def _read_head(plan: Plan, form: Form, value: bytes) -> tuple[int, int, int]:
@@ -174,16 +174,10 @@ def read_heads(
     return good, period
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Columns:
-    """The reports of several batches, one after another; ``view`` is None if the group has one."""
-
-    view: NDArray[np.int64] | None
-    columns: Reports
-
-
-def split(form: Form, rows: NDArray[np.uint8], n: int) -> tuple[Columns, list[NDArray[np.bool_]]]:
-    """Split batches of equal length, rows as in `read_heads`, into columns of all batches.
+def split(
+    form: Form, rows: NDArray[np.uint8], n: int
+) -> tuple[NDArray[np.int64] | None, Reports, list[NDArray[np.bool_]]]:
+    """Split batches of equal length, rows as in `read_heads`, into view and columns of all.
 
     Also returns for each column, the view's first, which batches have a value outside its range,
     shape (batches,).
@@ -198,7 +192,7 @@ def split(form: Form, rows: NDArray[np.uint8], n: int) -> tuple[Columns, list[ND
         bad.append(wrong)
     view = None if form.view is None else found.pop(0)
     columns = {column.name: values for column, values in zip(form.columns, found, strict=True)}
-    return Columns(view, columns), bad
+    return view, columns, bad
 
 
 def _integers(

@@ -192,8 +192,7 @@ def _equal_lengths(form: Form, values: Values, record: Integers, n: int) -> Join
     size = HEAD_BYTES + n * form.report_bytes
     rows = values.rows(values.value[record], size)
     good, period = read_heads(form, rows, n)
-    columns, bad = split(form, rows, n)
+    view, columns, bad = split(form, rows, n)
     for wrong in bad:
         good &= ~wrong
-    each = np.full(len(record), n)
-    return Joined(record, period, each, columns.view, columns.columns).only(good)
+    return Joined(record, period, np.full(len(record), n), view, columns).only(good)
