@@ -68,17 +68,9 @@ def test_inputs_of_any_integer_type_give_the_same_reports(key: str, dtype: type)
     mechanism = example(key)
     values = np.arange(100) % mechanism.cells
     expected = mechanism.perturb(values, SeededRandomness(2))
+    assert np.array_equal(values, np.arange(100) % mechanism.cells), "the input does not change"
     got = mechanism.perturb(values.astype(dtype), SeededRandomness(2))
     assert all(np.array_equal(got[name], expected[name]) for name in expected)
-
-
-@each_example
-def test_the_input_array_does_not_change(key: str) -> None:
-    mechanism = example(key)
-    values = np.arange(100) % mechanism.cells
-    before = values.copy()
-    mechanism.perturb(values, SeededRandomness(3))
-    assert np.array_equal(values, before)
 
 
 @each_example
@@ -216,22 +208,17 @@ def test_a_hashed_channel_too_large_to_list_is_refused() -> None:
 
 @pytest.mark.parametrize("key", exactly_unbiased)
 @pytest.mark.parametrize("epsilon", ["0.2", "1", "8"])
-def test_the_estimate_is_exactly_unbiased_under_the_channel(key: str, epsilon: str) -> None:
-    mechanism = example(key, epsilon)
-    estimates = np.array([mechanism.estimate(t, 1) for t in output_tallies(mechanism)])
-    expected = matrix(mechanism) @ estimates
-    assert np.allclose(expected, np.eye(mechanism.cells), atol=1e-9 * np.abs(estimates).max())
-
-
-@pytest.mark.parametrize("key", exactly_unbiased)
-@pytest.mark.parametrize("epsilon", ["0.2", "1", "8"])
-def test_the_variance_is_exact_under_the_channel(key: str, epsilon: str) -> None:
+def test_the_estimate_is_unbiased_and_its_variance_exact_under_the_channel(
+    key: str, epsilon: str
+) -> None:
     mechanism = example(key, epsilon)
     frequencies = np.arange(1.0, mechanism.cells + 1)
     frequencies /= frequencies.sum()
     estimates = np.array([mechanism.estimate(t, 1) for t in output_tallies(mechanism)])
     channel = matrix(mechanism)
-    per_input = channel @ estimates**2 - (channel @ estimates) ** 2
+    expected = channel @ estimates
+    assert np.allclose(expected, np.eye(mechanism.cells), atol=1e-9 * np.abs(estimates).max())
+    per_input = channel @ estimates**2 - expected**2
     assert np.allclose(mechanism.variance(1, frequencies), frequencies @ per_input, rtol=1e-9)
     assert np.allclose(mechanism.variance(10, frequencies), frequencies @ per_input / 10)
     assert np.allclose(mechanism.variance(1), per_input.mean(axis=0), rtol=1e-9)

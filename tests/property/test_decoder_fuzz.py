@@ -62,6 +62,11 @@ def test_a_changed_report_is_a_report_or_a_rejection() -> None:
             group, batch = decode_report(plan, value or b"")
             assert (group, batch.n, batch.period) == (report.group, 1, report.period)
             assert 0 <= report.period < plan.windows
+            views, mechanism = len(plan.groups[group].views), plan.mechanisms[group]
+            assert (batch.view is not None) == (views > 1)
+            counts = mechanism.tally(batch.columns, batch.view, views)
+            assert counts.shape == (views, mechanism.width)
+            assert 0 <= counts.min() <= counts.max() <= mechanism.largest_count
             decoded += 1
     assert decoded > 100, "the fuzzer breaks everything"
     assert refused.total() > 500, "the fuzzer breaks nothing"

@@ -1,4 +1,4 @@
-"""Check that decoding any bytes gives a report within the plan's ranges or a rejection."""
+"""Check that every fault of a report has its reason; `test_decoder_fuzz` changes honest ones."""
 
 from __future__ import annotations
 
@@ -81,9 +81,7 @@ BAD = [
 def test_every_fault_has_its_reason(group: int, change: dict[str, Any], reason: Reason) -> None:
     assert good(1)["columns"]["b"] != packed(1)
     decode_report(PLAN, orjson.dumps(good(1) | {"columns": {"b": packed(1, 0x0F)}}))
-    with pytest.raises(Rejection) as verdict:
-        decode_report(PLAN, orjson.dumps(good(group) | change))
-    assert verdict.value.reason is reason
+    assert verdict(orjson.dumps(good(group) | change)) is reason
 
 
 def test_bits_that_no_byte_uses_must_be_zero() -> None:
@@ -95,75 +93,16 @@ def test_bits_that_no_byte_uses_must_be_zero() -> None:
         decode_report(PLAN, orjson.dumps(good(1) | {"columns": {"b": other}}))
 
 
-def verdict(value: bytes) -> Batch | Reason:
-    """Decode a value; check that the result is a report within its ranges or a rejection."""
-    try:
-        group, batch = decode_report(PLAN, value)
-    except Rejection as rejection:
-        return rejection.reason
-    mechanism, views = PLAN.mechanisms[group], len(PLAN.groups[group].views)
-    assert batch.n == 1
-    assert (batch.view is not None) == (views > 1)
-    if batch.view is not None:
-        assert batch.view.shape == (batch.n,)
-        assert 0 <= batch.view.min() <= batch.view.max() < views
-    counts = mechanism.tally(batch.columns, batch.view, views)
-    assert counts.shape == (views, mechanism.width)
-    assert 0 <= counts.min() <= counts.max() <= batch.n
-    return batch
-
-
-json_values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(1 << 63), (1 << 64) - 1)
-    | st.integers(-2, 13)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=12)
-    | st.sampled_from(["1.0", "1.9", PLAN.digest, packed(1)]),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner),
-    max_leaves=6,
-)
-groups = st.integers(0, 2)
+def verdict(value: bytes) -> Reason:
+    with pytest.raises(Rejection) as refused:
+        decode_report(PLAN, value)
+    return refused.value.reason
 
 
 @given(value=st.binary())
 @settings(max_examples=300, deadline=None)
 def test_any_bytes(value: bytes) -> None:
-    assert isinstance(verdict(value), Reason)
-
-
-@pytest.mark.slow
-@given(
-    sent=groups,
-    changes=st.dictionaries(st.sampled_from(sorted(good(2))) | st.text(max_size=4), json_values),
-    columns=st.none() | st.dictionaries(st.sampled_from(["v", "b", "x"]), json_values),
-)
-@settings(max_examples=300, deadline=None)
-def test_any_field_may_be_anything(
-    sent: int, changes: dict[str, Any], columns: dict[str, Any] | None
-) -> None:
-    body = good(sent) | changes
-    if columns is not None:
-        body["columns"] = columns
-    verdict(orjson.dumps(body))
-
-
-@given(group=groups, data=st.data())
-@settings(max_examples=400, deadline=None)
-def test_any_damage(group: int, data: st.DataObject) -> None:
-    """Check reports with bytes that are cut off, changed or repeated."""
-    value = bytearray(orjson.dumps(good(group)))
-    for _ in range(data.draw(st.integers(1, 3))):
-        place = data.draw(st.integers(0, len(value) - 1))
-        match data.draw(st.sampled_from(["cut", "change", "repeat"])):
-            case "cut":
-                del value[place + 1 :]
-            case "change":
-                value[place] = data.draw(st.integers(0, 255))
-            case _:
-                value[place:place] = value[place : place + data.draw(st.integers(1, 40))]
-    verdict(bytes(value))
+    verdict(value)
 
 
 @pytest.mark.parametrize("opening", [b"[", b'{"v":'])
