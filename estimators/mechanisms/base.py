@@ -264,15 +264,6 @@ class Mechanism(ABC):
         whole = self.covariance(n, spread_evenly(expected, shape, axes))
         return whole.summed(shape, axes)
 
-    def unbiased(
-        self, counts: Counts, n: int, shape: Sequence[int], axes: Sequence[int]
-    ) -> tuple[Floats, Floats]:
-        """Return `table` and `table_covariance` at the nearest possible frequencies."""
-        from calmstream.estimators.numerics.simplex import project  # a device needs none of it
-
-        table = self.table(counts, n, shape, axes)
-        return table, self.table_covariance(n, project(table[None])[0], shape, axes)
-
     def rarest(self, _expected: Floats, _shape: Sequence[int], _axes: Sequence[int], /) -> float:
         """Return the smallest probability of a counted event or of its complement, 0 to 1/2.
 

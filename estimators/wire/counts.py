@@ -64,11 +64,7 @@ def read_record(plan: Plan, key: bytes, value: bytes | None) -> CountsHeader:
 
 def parse_key(key: bytes) -> tuple[int, int]:
     """Return window and group."""
-    found = _KEY.fullmatch(key)
-    if found is None:
-        raise ForeignRecord(
-            "the counts topic holds a record with a foreign key; who else writes to it?"
-        )
+    found = fields.match_key(_KEY, key, "counts")
     return int(found[1]), int(found[2])
 
 

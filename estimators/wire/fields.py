@@ -112,6 +112,15 @@ def check_fields(
         raise ForeignRecord(f"{what} is damaged: {wrong}")
 
 
+def match_key(pattern: re.Pattern[bytes], key: bytes, topic: str) -> re.Match[bytes]:
+    found = pattern.fullmatch(key)
+    if found is None:
+        raise ForeignRecord(
+            f"the {topic} topic holds a record with a foreign key; who else writes to it?"
+        )
+    return found
+
+
 def read_object(
     raw: bytes,
     what: str,

@@ -22,7 +22,7 @@ from calmstream.estimators.wire.table_summary import SUMMARY, TableSummary, read
 
 VERSION = "1.3"
 _MANIFEST = "manifest"
-_KEY = re.compile(r"(\d{1,9})/(early|final|total|current)/([^/]+)", re.ASCII)
+_KEY = re.compile(rb"(\d{1,9})/(early|final|total|current)/([^/]+)")
 Revision = tuple[int, ...]
 
 
@@ -132,12 +132,8 @@ def manifest_key(window: int, kind: Kind) -> bytes:
 
 def parse_key(key: bytes) -> tuple[int, Kind, bool]:
     """Return window, kind and whether the record is a manifest; tombstones have such keys too."""
-    found = _KEY.fullmatch(key.decode("utf-8", "replace"))
-    if found is None:
-        raise ForeignRecord(
-            "the snapshots topic holds a record with a foreign key; who else writes to it?"
-        )
-    return int(found[1]), Kind(found[2]), found[3] == _MANIFEST
+    found = fields.match_key(_KEY, key, "snapshots")
+    return int(found[1]), Kind(found[2].decode()), found[3] == _MANIFEST.encode()
 
 
 def encode(record: MarginalRecord | Manifest) -> bytes:

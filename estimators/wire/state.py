@@ -91,11 +91,7 @@ def closed_key(group: int, partition: int, window: int) -> bytes:
 
 def parse_key(key: bytes) -> tuple[int, int, int | None]:
     """Return group, partition and window of a key; the window is None for a partition record."""
-    found = _KEY.fullmatch(key)
-    if found is None:
-        raise ForeignRecord(
-            "the state topic holds a record with a foreign key; who else writes to it?"
-        )
+    found = fields.match_key(_KEY, key, "state")
     return int(found[1]), int(found[2]), None if found[3] is None else int(found[3])
 
 

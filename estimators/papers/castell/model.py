@@ -11,6 +11,7 @@ from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import MAX_QUERY_CELLS, Marginal, flagged, uniform
 from calmstream.estimators.numerics.block_inverse import AxisChannel
+from calmstream.estimators.numerics.simplex import project
 from calmstream.estimators.papers.castell import schemes
 from calmstream.estimators.papers.castell.joint_tables import RecordMechanism
 from calmstream.estimators.papers.castell.product_grr import ProductGRR, channels
@@ -52,7 +53,9 @@ class RecordTables(Generic[M]):
         mechanism = self._mechanism
         if self._n == 0 or not mechanism.holds(attributes):
             return None
-        return mechanism.unbiased(self._counts, self._n, mechanism.axes, attributes)
+        table = mechanism.table(self._counts, self._n, mechanism.axes, attributes)
+        possible = project(table[None])[0]
+        return table, mechanism.table_covariance(self._n, possible, mechanism.axes, attributes)
 
     def _require(self, attributes: Attributes) -> None:
         if not self._mechanism.holds(attributes):
