@@ -15,7 +15,11 @@ from calmstream.estimators.domain import Domain
 from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.numerics.shuffling import central_epsilon, divergence
 from calmstream.estimators.plan import Guarantee, Plan
-from calmstream.estimators.plan.central_statement import central_statement, expected_statement
+from calmstream.estimators.plan.central_statement import (
+    CentralStatement,
+    central_statement,
+    expected_statement,
+)
 from tests.support.mechanisms import matrix
 from tests.support.plans import draft
 
@@ -135,9 +139,7 @@ def test_forged_reports_hide_nobody() -> None:
     known = np.vstack([rows, [1.0, 0.0]])
     seen = true_delta(known, [2] * (N - 1), (0, 1), 0.5)
     assert seen > divergence(1.0, N, 0.5)
-    found = central_statement(plan(), 100_000, 100_000)
-    assert found is not None
-    assert found.n == 90_000
+    assert stated(plan()).n == 90_000
 
 
 def test_a_known_view_takes_the_others_out() -> None:
@@ -149,9 +151,7 @@ def test_a_known_view_takes_the_others_out() -> None:
     others = [np.concatenate([np.zeros(2), rest[0]])] * (N - 1)
     one, other = (collections(np.stack([own, *others])) for own in first)
     assert hockey_stick(one, other, 0.5) > divergence(1.0, N, 0.5)
-    found = central_statement(plan(), 100_000, 100_000)
-    assert found is not None
-    assert any("group and view" in line for line in found.assumes)
+    assert any("group and view" in line for line in stated(plan()).assumes)
 
 
 def test_reports_of_a_device_that_keeps_its_view_link() -> None:
@@ -159,13 +159,9 @@ def test_reports_of_a_device_that_keeps_its_view_link() -> None:
     rows = CHANNELS["grr of two"]
     one, other = (collections(rows[[x] * N]) for x in (0, 1))
     assert hockey_stick(one, other, 0.5) > divergence(1.0, N, 0.5)
-    event = plan(guarantee=Guarantee("w-event", 7))
-    found = central_statement(event, 100_000, 1_000)
-    whole = central_statement(plan(), 100_000, 1_000)
-    assert found is not None
-    assert whole is not None
+    found = stated(plan(guarantee=Guarantee("w-event", 7)), smallest_view=1_000)
     assert found.n == 900
-    assert found.epsilon > whole.epsilon
+    assert found.epsilon > stated(plan(), smallest_view=1_000).epsilon
     assert any("add up" in line for line in found.assumes)
 
 
@@ -174,19 +170,15 @@ def test_two_records_are_more_than_one() -> None:
     rows = CHANNELS["grr of two"]
     one, other = (collections(rows[[x] * 6 + [0] * 6]) for x in (0, 1))
     assert hockey_stick(one, other, 0.5) > divergence(1.0, N, 0.5)
-    found = central_statement(plan(), 100_000, 100_000)
-    assert found is not None
-    assert any("households" in line for line in found.assumes)
+    assert any("households" in line for line in stated(plan()).assumes)
 
 
 @pytest.mark.slow
 def test_delta_is_at_most_a_tenth_of_a_report() -> None:
     """Condition (f)."""
     for reports in (1_000, 10**5, 10**6):
-        found = central_statement(plan(), reports, reports)
-        assert found is not None
-        assert found.delta <= 1 / (10 * found.n)
-        assert found.delta <= 1e-6
+        found = stated(plan(), reports, reports)
+        assert found.delta <= min(1 / (10 * found.n), 1e-6)
 
 
 def test_too_few_reports_get_no_statement() -> None:
@@ -196,9 +188,13 @@ def test_too_few_reports_get_no_statement() -> None:
 
 def test_the_expected_statement_is_that_of_the_expected_reports() -> None:
     one = plan()
-    found = expected_statement(one)
+    assert expected_statement(one) == stated(one, one.users, one.users)
+
+
+def stated(plan: Plan, reports: int = 100_000, smallest_view: int = 100_000) -> CentralStatement:
+    found = central_statement(plan, reports, smallest_view)
     assert found is not None
-    assert found == central_statement(one, one.users, one.users)
+    return found
 
 
 def plan(*, early: bool = False, guarantee: Guarantee | None = None) -> Plan:
