@@ -80,7 +80,7 @@ class Committer:
         done.set_result([SpoolOutcome.UNAVAILABLE] * len(entries))
         return done
 
-    def call(self, work: Callable[[], object]) -> Future[Any]:
+    def _call(self, work: Callable[[], object]) -> Future[Any]:
         """Do something with the spool before the next group; cancelled after the end."""
         done: Future[Any] = Future()
         with self._changed:
@@ -93,11 +93,11 @@ class Committer:
 
     def settle(self, digest: str, batch: SealedBatch | EncodedBatch, acknowledged: bool) -> None:
         """Note what became of a batch; it becomes durable with a later group."""
-        self.call(lambda: self._spool.settle(digest, batch, acknowledged=acknowledged))
+        self._call(lambda: self._spool.settle(digest, batch, acknowledged=acknowledged))
 
     def add(self, plan: Plan) -> Future[Any]:
         """Take reports of a plan from now on; the future ends when they are taken."""
-        return self.call(lambda: self._put(self._spool.add(plan)))
+        return self._call(lambda: self._put(self._spool.add(plan)))
 
     def stop(self) -> None:
         """End :meth:`run` once all that has arrived is written."""

@@ -17,8 +17,8 @@ from calmstream.estimators.plan import Plan
 from calmstream.producer.device import store as store_module
 from calmstream.producer.device.events import MAX_BYTES, counts_on, new_book
 from calmstream.producer.device.store import Document
-from tests.support.producer import LARGE, START, make_plan, unsigned_reporter
-from tests.support.typescript.lives import twice
+from tests.support.producer import LARGE, START, make_plan
+from tests.support.typescript.lives import moments, twice
 from tests.support.typescript.recorded import DAY, Device, Life, life, spelled
 
 LIVES = 150
@@ -125,19 +125,9 @@ def test_a_recorder_changes_no_moment_of_a_report() -> None:
     for seed in range(LIVES):
         lived = life(seed)
         device = Device(lived)
-        other = Device(lived)
-        plain = unsigned_reporter(lived.plan, other.store, clock=lambda: other.now)  # noqa: B023
-        for step in lived.steps:
-            answer = device.answer(step)
-            other.now = step["now"]
-            if step["kind"] == "report":
-                report = plain.report({})
-                assert (report is None) == (answer["report"] is None)
-                reports += report is not None
-            elif step["kind"] == "withdraw":
-                withdraw(other.store)
-            elif step["kind"] in {"rejoin", "return"}:
-                rejoin(other.store)
+        made, where = moments(lived, [device.answer(step) for step in lived.steps])
+        assert not where
+        reports += made
     assert reports > LIVES
 
 
