@@ -16,7 +16,7 @@ from calmstream.consumer.metrics.registry import new_registry
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.service import configure_logging, run_service
 from calmstream.consumer.subscribe.subscribe import plan_names
-from calmstream.producer.gateway.http.gateway import Environment, Gateway
+from calmstream.producer.gateway.http.gateway import Gateway
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.http.settings import GatewaySettings
 
@@ -69,7 +69,11 @@ def run(args: argparse.Namespace) -> int:
     configure_logging(http.log_level)
     registry = new_registry()
     with closing(LazyKafka(args.bootstrap, block_seconds=BLOCK_SECONDS)) as broker:
-        environment = Environment(
+        health = RoleHealth("gateway", SystemClock(), away_seconds=AWAY_SECONDS)
+        gateway = Gateway(
+            settings,
+            GatewayMetrics(registry),
+            health,
             spool=Path(args.spool),
             plans=Path(args.plans),
             roots=arguments.load_roots(args.roots),
@@ -79,8 +83,6 @@ def run(args: argparse.Namespace) -> int:
             administer=broker.topics,
             names=lambda plan: plan_names(plan, args.namespace),
         )
-        health = RoleHealth("gateway", SystemClock(), away_seconds=AWAY_SECONDS)
-        gateway = Gateway(environment, settings, GatewayMetrics(registry), health)
         run_service([GatewayRole(gateway, health)], registry, http)
     return 0
 

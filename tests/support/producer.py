@@ -151,7 +151,6 @@ class ScriptedDelivery:
     # the offset of a successful send, the error of a failed one, or None while open
     outcome: int | CalmstreamError | None
     on_wait: Callable[[], None]  # called when somebody waits for the delivery
-    seen: bool = False  # whether a wait has returned a success
 
     def wait(self, timeout: float) -> int:
         self.on_wait()
@@ -159,7 +158,6 @@ class ScriptedDelivery:
             raise RecoverableError(f"not within {timeout} s")
         if isinstance(self.outcome, CalmstreamError):
             raise self.outcome
-        self.seen = True
         return self.outcome
 
     def done(self) -> bool:

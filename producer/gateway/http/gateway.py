@@ -7,7 +7,6 @@ import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -51,47 +50,37 @@ class Health(Protocol):
     def troubled(self, plans: Mapping[str, str]) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
-    """Where a gateway works; ``connect`` and ``administer`` are called until they succeed."""
-
-    spool: Path
-    plans: Path
-    roots: Sequence[str]
-    allow_unsigned: bool
-    app_keys: Path | None
-    connect: Callable[[], Sink]
-    administer: Callable[[], Topics]
-    names: Callable[[Plan], TopicNames]
-
-
 class Gateway:
     """The gateway; :meth:`run` is its life.
 
     ``offered``, plans by digest, is replaced as a whole, so that any thread may read it.
-    ``app_keys`` is None where everybody may send.
+    ``app_keys`` is None where everybody may send; ``connect`` and ``administer`` are called until
+    they succeed.
     """
 
     def __init__(
         self,
-        environment: Environment,
         settings: GatewaySettings,
         metrics: GatewayMetrics,
         health: Health,
         clock: Clock | None = None,
+        *,
+        spool: Path,
+        plans: Path,
+        roots: Sequence[str],
+        allow_unsigned: bool,
+        app_keys: Path | None,
+        connect: Callable[[], Sink],
+        administer: Callable[[], Topics],
+        names: Callable[[Plan], TopicNames],
     ) -> None:
-        self.health = health
-        self._environment = environment
-        self.settings = settings
-        self.metrics = metrics
+        self.settings, self.metrics, self.health = settings, metrics, health
+        self._folder, self._connect, self._names = spool, connect, names
         self._clock = clock or SystemClock()
         self._log = structlog.get_logger("calmstream.gateway")
-        self._plans = plan_folder(
-            environment.plans, environment.roots, allow_unsigned=environment.allow_unsigned
-        )
-        path = environment.app_keys
+        self._plans = plan_folder(plans, roots, allow_unsigned=allow_unsigned)
         self.offered: Mapping[str, Offered] = {}
-        self.app_keys = None if path is None else AppKeys(path)
+        self.app_keys = None if app_keys is None else AppKeys(app_keys)
         self.origins = Origins(settings.origins)
         self._refused_origins: set[str] = set()
         self.stopping = False
@@ -101,8 +90,8 @@ class Gateway:
         self._refusals: dict[str, str] = {}
         self._ended = threading.Event()
         self.counted = CountedPlans(
-            environment.administer,
-            environment.names,
+            administer,
+            names,
             lambda: {digest: one.plan for digest, one in self.offered.items()},
             self._clock,
         )
@@ -113,7 +102,7 @@ class Gateway:
         """Work until ``stop`` is set; finish what was begun and leave the rest in the spool."""
         with (
             contextlib.closing(self._socket),
-            locked(self._environment.spool),
+            locked(self._folder),
             asyncio.Runner(loop_factory=event_loop) as runner,
         ):
             runner.run(self._run(stop))
@@ -133,10 +122,7 @@ class Gateway:
         loop.set_exception_handler(lambda _, context: self.note(context.get("exception")))
         self.health.not_ready("reading the spool")
         self._spool = Spool(
-            self._environment.spool,
-            self._clock,
-            self.settings.batching(),
-            totals=self.metrics.of_plan,
+            self._folder, self._clock, self.settings.batching(), totals=self.metrics.of_plan
         )
         sealed = Sealed()
         self.committer = Committer(self._spool, sealed, loop, self.metrics, self._clock)
@@ -144,8 +130,8 @@ class Gateway:
             self._spool,
             sealed,
             self.committer.settle,
-            self._environment.connect,
-            self._environment.names,
+            self._connect,
+            self._names,
             self._clock,
         )
         await self._recover(sealed)

@@ -21,7 +21,7 @@ from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import RecoverableError
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.batch import decode_batch
-from calmstream.producer.gateway.http.gateway import Environment, Gateway
+from calmstream.producer.gateway.http.gateway import Gateway
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.http.settings import GatewaySettings
 from tests.support.faulty_broker import FaultyBroker
@@ -184,7 +184,12 @@ def running(
     plans.mkdir(exist_ok=True)
     (plans / "plan.json").write_bytes(plan.to_bytes())
     health, registry = Health(), CollectorRegistry()
-    around = Environment(
+    chosen = {"port": 0, "min_batch": 1, "linger": 0.05} | settings
+    gateway = Gateway(
+        GatewaySettings(**chosen),
+        GatewayMetrics(registry),
+        health,
+        clock or SystemClock(),
         spool=directory / "spool",
         plans=plans,
         roots=roots,
@@ -193,10 +198,6 @@ def running(
         connect=connect or broker.sink,
         administer=administer or broker.topics,
         names=names_of,
-    )
-    chosen = {"port": 0, "min_batch": 1, "linger": 0.05} | settings
-    gateway = Gateway(
-        around, GatewaySettings(**chosen), GatewayMetrics(registry), health, clock or SystemClock()
     )
     found = Running(gateway, plan, broker, registry, health)
     errors: list[BaseException] = []
