@@ -61,13 +61,6 @@ class SealedBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
-    """An ``O`` entry."""
-
-    numbers: Sequence[int]
-
-
-@dataclass(frozen=True, slots=True)
 class Settled:
     """An ``A`` or ``L`` entry."""
 
@@ -75,7 +68,7 @@ class Settled:
     acknowledged: bool
 
 
-Stored = SpoolEntry | SealedBatch | Left | Settled
+Stored = SpoolEntry | SealedBatch | list[int] | Settled  # the list is of an ``O`` entry
 
 
 class RowCodec:
@@ -155,7 +148,7 @@ def read_entries(
         elif kind == b"O":
             _, n = _LEFT.unpack_from(payload, at)
             at += _LEFT.size
-            yield Left(np.frombuffer(payload, "<u4", n, at).tolist())
+            yield np.frombuffer(payload, "<u4", n, at).tolist()
             at += 4 * n
         elif kind == b"S":
             _, batch_id, group, n, length = _SEALED.unpack_from(payload, at)

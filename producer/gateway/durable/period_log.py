@@ -11,7 +11,6 @@ from calmstream.common.errors import FatalError
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable import entries
 from calmstream.producer.gateway.durable.entries import (
-    Left,
     RowCodec,
     SealedBatch,
     Settled,
@@ -117,8 +116,8 @@ class PeriodLog:
         if isinstance(entry, SpoolEntry):
             waiting[len(self.ids)] = entry
             self._note(entry)
-        elif isinstance(entry, Left):
-            for number in entry.numbers:
+        elif isinstance(entry, list):
+            for number in entry:
                 waiting.pop(number, None)
         elif isinstance(entry, SealedBatch):
             self.unsettled[entry.batch_id] = entry
