@@ -86,15 +86,11 @@ def test_all_reports_keep_to_the_smallest_bound(turns: list[Turn]) -> None:
                 states[i] = state.spend(plan, window)
                 bounds[i] += [plan.lineage_epsilon]
     for state, answered in zip(states, bounds, strict=True):
-        _within_bounds(state, answered)
-
-
-def _within_bounds(state: DeviceState, bounds: list[str]) -> None:
-    entries = state.under(LINEAGE).values()
-    assert {spent.bound for spent in entries} == set(bounds)
-    if bounds and all(spent.horizon == 0 for spent in entries):
-        total = sum((spent.total for spent in entries), start=Decimal(0))
-        assert total <= min(map(Decimal, bounds))
+        entries = state.under(LINEAGE).values()
+        assert {spent.bound for spent in entries} == set(answered)
+        if answered and all(spent.horizon == 0 for spent in entries):
+            total = sum((spent.total for spent in entries), start=Decimal(0))
+            assert total <= min(map(Decimal, answered))
 
 
 def test_every_verdict_is_met() -> None:

@@ -140,7 +140,15 @@ class Running:
         return self.registry.get_sample_value(name, labels) or 0.0
 
     def values(self) -> list[int]:
-        return values_of(self.broker, self.plan)
+        found, seen = [], set()
+        for topic in names_of(self.plan).all_reports:
+            for number in range(self.plan.partitions):
+                for record in self.broker.records(Partition(topic, number)):
+                    if record.key not in seen:
+                        seen.add(record.key)
+                        batch = decode_batch(self.plan, 0, record.key, record.value)
+                        found += [int(value) for value in batch.columns["v"]]
+        return sorted(found)
 
 
 def received(connection: socket.socket) -> bytes:
@@ -149,18 +157,6 @@ def received(connection: socket.socket) -> bytes:
         while part := connection.recv(1 << 16):
             parts.append(part)
     return b"".join(parts)
-
-
-def values_of(broker: FaultyBroker, plan: Plan) -> list[int]:
-    found, seen = [], set()
-    for topic in names_of(plan).all_reports:
-        for number in range(plan.partitions):
-            for record in broker.records(Partition(topic, number)):
-                if record.key not in seen:
-                    seen.add(record.key)
-                    batch = decode_batch(plan, 0, record.key, record.value)
-                    found += [int(value) for value in batch.columns["v"]]
-    return sorted(found)
 
 
 @contextlib.contextmanager
