@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection
 
 from calmstream.broker.transport import AssignmentChanges, Partition, Topics
 from calmstream.common.errors import RecoverableError
@@ -19,65 +18,54 @@ _REVOKED_SECONDS = 1.0
 """Maximum wait for the last checkpoint of revoked partitions; short, because the group waits."""
 
 
-@dataclass(slots=True)
 class AssignedPartitions:
     """The partitions that a worker owns; some await a restore until their broker answers."""
-
-    folds: dict[Partition, PartitionFold] = field(default_factory=dict)
-    awaiting_restore: frozenset[Partition] = frozenset()
-
-
-class AssignmentHandler:
-    """Carries out assignment changes."""
 
     def __init__(
         self,
         context: TallyContext,
-        assigned: AssignedPartitions,
         *,
         membership: Membership,
         checkpointer: Checkpointer,
         restorer: Restorer,
         topics: Topics,
         ends: EndWatch,
-        drop: Sequence[Callable[[Collection[Partition]], None]],
     ) -> None:
+        self.folds: dict[Partition, PartitionFold] = {}
+        self.awaiting_restore: frozenset[Partition] = frozenset()
         self._context = context
-        self._assigned = assigned
         self._membership = membership
         self._checkpointer = checkpointer
         self._restorer = restorer
         self._topics = topics
         self._ends = ends
-        self._drop = drop
 
-    def release(self, change: AssignmentChanges) -> None:
-        """Save revoked partitions, then forget all partitions that are gone."""
+    def release(self, change: AssignmentChanges) -> frozenset[Partition]:
+        """Save revoked partitions, then forget and return all partitions that are gone."""
         self._save_revoked(change.revoked - change.lost)
         gone = change.gone | change.added
         if gone:
             self._context.metrics.inc(m.REBALANCES)
-        self._assigned.awaiting_restore -= gone
+        self.awaiting_restore -= gone
         for partition in gone:
-            self._assigned.folds.pop(partition, None)
-        for drop in self._drop:
-            drop(gone)
+            self.folds.pop(partition, None)
         if change.gone:
             self._context.log.info("partitions released", partitions=_named(change.gone))
+        return gone
 
     def restore(self, change: AssignmentChanges) -> None:
         """Restore and start added partitions, and waiting ones whose broker answers again."""
-        context, awaiting = self._context, self._assigned.awaiting_restore
+        context, awaiting = self._context, self.awaiting_restore
         wanted = change.added | frozenset(p for p in awaiting if self._ends.reachable(p))
         if not wanted:
             return
         context.health.not_ready("restoring")
         began = context.clock.monotonic()
-        restored = context.retry("the state topic", lambda: self._restore_reachable(wanted))
-        offsets = {partition: result.fold.next_offset for partition, result in restored.items()}
-        self._ends.note({partition: result.log_end for partition, result in restored.items()})
+        restored, ends = context.retry("the state topic", lambda: self._restore_reachable(wanted))
+        self._ends.note(ends)
+        offsets = {partition: fold.next_offset for partition, fold in restored.items()}
         for partition in self._membership.activate(offsets):
-            self._assigned.folds[partition] = restored[partition].fold
+            self.folds[partition] = restored[partition]
         seconds = context.clock.monotonic() - began
         context.metrics.observe(m.RESTORE_DURATION, seconds)
         context.log.info(
@@ -90,8 +78,7 @@ class AssignmentHandler:
         A late one is harmless, because its ``next_offset`` is smaller than the next owner's. So the
         wait is short, and a missing acknowledgement is no error.
         """
-        folds = self._assigned.folds
-        saved = {p: folds[p] for p in revoked if p in folds}
+        saved = {p: self.folds[p] for p in revoked if p in self.folds}
         if not saved:
             return
         deadline = self._context.clock.monotonic() + _REVOKED_SECONDS
@@ -102,15 +89,14 @@ class AssignmentHandler:
                 "partitions released without a last checkpoint", error=str(error)
             )
 
-    def _restore_reachable(self, wanted: frozenset[Partition]) -> dict[Partition, Restored]:
+    def _restore_reachable(self, wanted: frozenset[Partition]) -> Restored:
         """Restore the partitions whose broker answers; note the other partitions as waiting."""
-        assigned = self._assigned
-        assigned.awaiting_restore -= wanted
+        self.awaiting_restore -= wanted
         try:
             return self._restorer.restore(wanted)
         except RecoverableError as error:
             unreachable = frozenset(p for p in wanted if not self._answers(p))
-            if not unreachable or not (wanted - unreachable or assigned.folds):
+            if not unreachable or not (wanted - unreachable or self.folds):
                 raise  # the broker is not the cause, or the worker has no other partition to count
             self._context.log.warning(
                 "partitions await restore: their broker does not answer",
@@ -118,9 +104,9 @@ class AssignmentHandler:
                 error=str(error),
             )
             reachable = wanted - unreachable
-            restored = self._restorer.restore(reachable) if reachable else {}
+            restored = self._restorer.restore(reachable) if reachable else ({}, {})
             self._ends.mark_unreachable(unreachable)
-            assigned.awaiting_restore |= unreachable
+            self.awaiting_restore |= unreachable
             return restored
 
     def _answers(self, partition: Partition) -> bool:

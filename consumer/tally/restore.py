@@ -7,7 +7,6 @@ the ids of the batches that were accepted into open windows.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import NamedTuple
 
 import orjson
 import structlog
@@ -28,11 +27,8 @@ ReadWhole = Callable[[Collection[Partition]], Iterable[Record]]
 """Reads partitions from their starts to their ends."""
 
 
-class Restored(NamedTuple):
-    """A restored partition, and the end of its log then."""
-
-    fold: PartitionFold
-    log_end: int
+Restored = tuple[dict[Partition, PartitionFold], dict[Partition, int]]
+"""The folds of restored partitions, and the ends of their logs then."""
 
 
 class Restorer:
@@ -56,7 +52,7 @@ class Restorer:
             keep_alive=keep_alive,
         )
 
-    def restore(self, partitions: Collection[Partition]) -> dict[Partition, Restored]:
+    def restore(self, partitions: Collection[Partition]) -> Restored:
         """Restore input partitions; counting continues at ``next_offset`` of each checkpoint."""
         infos = self._topics.describe(sorted({partition.topic for partition in partitions}))
         states = newest_states(self._plan, self._names, partitions, self._reader.whole)
@@ -73,10 +69,7 @@ class Restorer:
             )
         self._check_times(states)
         admissions = self._read_ids(states)
-        return {
-            partition: Restored(self._fold(partition, states, admissions, infos), ends[partition])
-            for partition in partitions
-        }
+        return {p: self._fold(p, states, admissions, infos) for p in partitions}, ends
 
     def counted_everywhere(self) -> bool:
         """Return whether the state has every partition, read to its end, all windows closed."""

@@ -18,7 +18,7 @@ from calmstream.consumer.metrics.registry import Metrics
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.context import TallyContext, all_windows_closed_at
 from calmstream.consumer.runtime.health import RoleHealth
-from calmstream.consumer.tally.assignment import AssignedPartitions, AssignmentHandler
+from calmstream.consumer.tally.assignment import AssignedPartitions
 from calmstream.consumer.tally.counting import RecordCounter
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.liveness import Liveness
@@ -59,29 +59,22 @@ class RunningWorker:
             undo.callback(member.close, 0.0)
             self.membership = membership = Membership(member, context)
             self.topic_watch = context.watch(topics, found)
-            self.assigned = AssignedPartitions()
             self.outbox = WriteOutbox(context, sink, membership.guard)
             self.ticker = Ticker(context, sink, membership.guard)
             self.checkpointer = Checkpointer(context, self.outbox)
             self.ends = EndWatch(topics, context.clock, config.topic_check_seconds)
-            self.liveness = Liveness(context, self.assigned, membership, self.ends)
             self.restorer = Restorer(context, self._reader, topics, membership.keep_alive_or_stop)
-            self.assignment = AssignmentHandler(
+            self.assigned = AssignedPartitions(
                 context,
-                self.assigned,
                 membership=membership,
                 checkpointer=self.checkpointer,
                 restorer=self.restorer,
                 topics=topics,
                 ends=self.ends,
-                drop=[p.drop for p in (self.outbox, self.ticker, self.liveness)],
             )
+            self.liveness = Liveness(context, self.assigned, membership, self.ends)
             self.counter = RecordCounter(
-                context,
-                self.assigned,
-                self.checkpointer,
-                self.outbox,
-                membership,
+                context, self.assigned, self.checkpointer, self.outbox, membership
             )
             context.retry("joining the group", lambda: membership.join(names.all_reports))
             undo.pop_all()
@@ -142,9 +135,11 @@ class TallyWorker:
         running, context = self.running, self._context
         records = running.membership.poll()
         change = running.membership.take_changes()
-        running.assignment.release(change)
+        gone = running.assigned.release(change)
+        for part in (running.outbox, running.ticker, running.liveness):
+            part.drop(gone)
         running.counter.count(records)
-        running.assignment.restore(change)
+        running.assigned.restore(change)
         running.outbox.settle()
         if context.clock.monotonic() >= self._checkpoint_at:
             self.checkpoint()

@@ -72,7 +72,7 @@ def restorer(stage: Stage, reader: Any = None, clock: ManualClock | None = None)
 
 def restored(stage: Stage, reader: Any = None) -> Any:
     """Return the fold of the only partition as a worker restores it."""
-    return restorer(stage, reader).restore([stage.input()])[stage.input()].fold
+    return restorer(stage, reader).restore([stage.input()])[0][stage.input()]
 
 
 def put(stage: Stage, key: bytes, value: bytes, partition: int = 0) -> None:
@@ -116,8 +116,8 @@ def test_all_groups_of_a_state_partition_are_restored_in_one_read() -> None:
             write(stage, group, partition, group + 1)
     reader = Counting(stage.broker.reader())
     everything = [stage.input(p, g) for g in range(3) for p in range(2)]
-    found = restorer(stage, reader).restore(everything)
-    assert {p: one.fold.next_offset for p, one in found.items()} == {
+    found, _ = restorer(stage, reader).restore(everything)
+    assert {p: fold.next_offset for p, fold in found.items()} == {
         stage.input(p, g): g + 1 for g in range(3) for p in range(2)
     }
     assert reader.assigned == [{Partition(stage.names.state, n) for n in range(2)}]
@@ -165,8 +165,14 @@ def test_foreign_values_in_the_state_topic_are_passed(value: bytes) -> None:
     put(stage, partition_key(0, 0), value)
     raw = frame(b"no records", 3, codec=ZSTD)
     stage.broker.append_batch(Partition(stage.names.state, 0), raw)
-    fold, end = restorer(stage).restore([stage.input()])[stage.input()]
-    assert fold.next_offset == end == stage.topics.log_ends([stage.input()])[stage.input()] > 0
+    folds, ends = restorer(stage).restore([stage.input()])
+    end = ends[stage.input()]
+    assert (
+        folds[stage.input()].next_offset
+        == end
+        == stage.topics.log_ends([stage.input()])[stage.input()]
+        > 0
+    )
 
 
 @pytest.mark.parametrize("value", FOREIGN)
