@@ -110,17 +110,13 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
         with closing(KeptCounts(plan, broker, names, clock)) as kept:
             kept.refresh()
             windows = finals.intersection(kept.windows())
-        partitions = _partitions(names, topics, states)
-        since = _waiting(names, partitions, reader)
-        partitions = tuple(
-            replace(p, waits_since=since.get((p.group, p.partition), 0)) for p in partitions
-        )
-        dead_letters = Partition(names.dead_letters, 0)
-        starts, ends = topics.log_starts([dead_letters]), topics.log_ends([dead_letters])
-        letters = ends[dead_letters] - starts[dead_letters]
+        partitions = _partitions(names, topics, states, reader)
+        dead = Partition(names.dead_letters, 0)
+        starts, ends = topics.log_starts([dead]), topics.log_ends([dead])
     finally:
         reader.close()
         topics.close()
+    rejected = sum((Counter(p.rejected) for p in partitions), Counter[str]())
     return Inspection(
         partitions,
         WindowReport(
@@ -131,8 +127,8 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
             newest_early=max(earlies, default=-1),
             kept=len(windows),
         ),
-        _sum_rejected(partitions),
-        letters,
+        dict(sorted(rejected.items())),
+        ends[dead] - starts[dead],
         tuple(fault.text for fault in faults(plan, names, described, wanted)),
     )
 
@@ -152,13 +148,15 @@ def _published(plan: Plan, names: TopicNames, reading: PatientReader) -> tuple[s
 
 
 def _partitions(
-    names: TopicNames, topics: Topics, states: Mapping[Partition, PartitionState]
+    names: TopicNames, topics: Topics, states: Mapping[Partition, PartitionState], reader: Reader
 ) -> tuple[PartitionReport, ...]:
     starts, ends = topics.log_starts(names.inputs), topics.log_ends(names.inputs)
-    return tuple(
+    found = tuple(
         _partition((names.group_of(p.topic), p.number), starts[p], ends[p], states.get(p))
         for p in names.inputs
     )
+    since = _waiting(names, found, reader)
+    return tuple(replace(p, waits_since=since.get((p.group, p.partition), 0)) for p in found)
 
 
 def _waiting(
@@ -206,10 +204,3 @@ def _partition(
         sum(count.tally.reports for count in counts),
         {reason.value: number for reason, number in sorted(rejected.items())},
     )
-
-
-def _sum_rejected(partitions: tuple[PartitionReport, ...]) -> dict[str, int]:
-    totals: Counter[str] = Counter()
-    for partition in partitions:
-        totals.update(partition.rejected)
-    return dict(sorted(totals.items()))

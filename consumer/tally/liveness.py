@@ -67,12 +67,6 @@ class Liveness:
         ends = (self._membership.reader.end_offset(partition), self._ends.end(partition))
         return max((end for end in ends if end is not None), default=None)
 
-    def _caught_up(self, partition: Partition) -> bool:
-        """Return whether a partition is at its end and its broker still answers."""
-        if self._ends.unreachable(partition) or not self.at_end(partition):
-            return False
-        return self._membership.reader.position(partition) >= (self._ends.end(partition) or 0)
-
     def _observe(self, now: float) -> None:
         stall_seconds = self._context.config.stall_seconds
         self._context.metrics.set(m.ASSIGNED, len(self._assigned.folds))
@@ -80,7 +74,8 @@ class Liveness:
             self._show(partition, fold)
             if self._membership.is_active(partition):
                 position = self._membership.reader.position(partition)
-                self._note(partition, position, self._caught_up(partition), now)
+                caught_up = not self._ends.unreachable(partition) and self.at_end(partition)
+                self._note(partition, position, caught_up, now)
         for partition in self._assigned.awaiting_restore:
             self._note(partition, -1, False, now)
         slow = self._stalled(stall_seconds / 2, now)

@@ -59,17 +59,18 @@ class Restorer:
         # The ends are fetched after the states. So an end below a next_offset proves that the
         # broker has lost records.
         starts, ends = self._topics.log_starts(partitions), self._topics.log_ends(partitions)
-        for partition in partitions:
-            check_log(
-                partition,
-                states.get(partition),
-                infos.get(partition.topic),
-                starts[partition],
-                ends[partition],
-            )
+        for p in partitions:
+            check_log(p, states.get(p), infos.get(p.topic), starts[p], ends[p])
         self._check_times(states)
         admissions = self._read_ids(states)
-        return {p: self._fold(p, states, admissions, infos) for p in partitions}, ends
+        folds = {}
+        for p in partitions:
+            group = self._names.group_of(p.topic)
+            if p in states:
+                folds[p] = PartitionFold(self._plan, group, admissions[p], states[p])
+            else:
+                folds[p] = PartitionFold.start(self._plan, group, infos[p.topic].id)
+        return folds, ends
 
     def counted_everywhere(self) -> bool:
         """Return whether the state has every partition, read to its end, all windows closed."""
@@ -80,18 +81,6 @@ class Restorer:
             state.closed_through >= self._plan.windows - 1 and state.next_offset >= ends[partition]
             for partition, state in states.items()
         )
-
-    def _fold(
-        self,
-        partition: Partition,
-        states: Mapping[Partition, PartitionState],
-        admissions: Mapping[Partition, AdmissionControl],
-        infos: Mapping[str, TopicInfo],
-    ) -> PartitionFold:
-        group = self._names.group_of(partition.topic)
-        if partition not in states:
-            return PartitionFold.start(self._plan, group, infos[partition.topic].id)
-        return PartitionFold(self._plan, group, admissions[partition], states[partition])
 
     def _check_times(self, states: Mapping[Partition, PartitionState]) -> None:
         """Check that no record below ``next_offset`` is younger than the clock there."""
