@@ -31,9 +31,8 @@ from calmstream.consumer.plans.lanes import Lanes
 from calmstream.consumer.plans.role import PlansRole, WorkerKind
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.retry import retry_call
-from calmstream.consumer.runtime.service import Role
+from calmstream.consumer.runtime.service import Alone, Role
 from calmstream.consumer.runtime.threads import Threads
-from calmstream.consumer.runtime.worker import Alone
 from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE, plan_names
 from calmstream.estimators.plan import Plan
 

@@ -24,8 +24,7 @@ from calmstream.consumer.central.config import AggregatorConfig
 from calmstream.consumer.central.metrics import central_metrics
 from calmstream.consumer.central.subscribe import subscribe_releases
 from calmstream.consumer.metrics.registry import new_registry
-from calmstream.consumer.runtime.service import configure_logging, run_service
-from calmstream.consumer.runtime.worker import Alone
+from calmstream.consumer.runtime.service import Alone, configure_logging, run_service
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.central.release_reading import CentralRelease
 from calmstream.estimators.marginal import Z95

@@ -21,9 +21,9 @@ from calmstream.consumer.plans.served_plan import (
     ServedPlan,
     described,
 )
+from calmstream.consumer.runtime.context import PlanWorker, StopRequested
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.retry import RetryBudget
-from calmstream.consumer.runtime.worker import PlanWorker, StopRequested
 from calmstream.estimators.plan import Plan
 
 _POLL_SECONDS = 0.5

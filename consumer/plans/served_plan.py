@@ -12,8 +12,8 @@ from calmstream.common.clock import Clock
 from calmstream.common.errors import CalmstreamError, PlanRetired
 from calmstream.consumer.metrics.registry import Metrics
 from calmstream.consumer.plans.lanes import Lanes, Task
+from calmstream.consumer.runtime.context import PlanWorker
 from calmstream.consumer.runtime.health import Verdict
-from calmstream.consumer.runtime.worker import PlanWorker
 from calmstream.estimators.plan import Plan
 
 FIRST_PAUSE = 5.0

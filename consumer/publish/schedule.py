@@ -19,11 +19,12 @@ that, another program probably overwrites it, and a pause limits the load."""
 
 
 class _Sent(NamedTuple):
-    """Offsets of a set's last records, and how many times it was written."""
+    """Offsets of a set's last records, how often it was written, and when it may be again."""
 
     manifest: int
     counts: int
     attempts: int
+    again_at: float
 
 
 class Schedule:
@@ -36,7 +37,6 @@ class Schedule:
         self._config = context.config
         # Each final and total that was written and not read back yet.
         self._sent: dict[Closed, _Sent] = {}
-        self._rewrite_at: dict[Closed, float] = {}
         self._sent_early: dict[int, MergedWindow] = {}
         self._early_due: deque[int] = deque()
         self._next_refresh = self._clock.monotonic()
@@ -63,7 +63,6 @@ class Schedule:
         set_id = Closed(merged.window, merged.kind)
         attempts = self._sent[set_id].attempts + 1 if set_id in self._sent else 1
         if attempts >= _QUICK_ATTEMPTS:
-            self._rewrite_at[set_id] = self._clock.monotonic() + self._config.rewrite_seconds
             self._context.log.error(
                 "a set was written and not read back complete; does another program write to the "
                 "snapshots topic?",
@@ -77,12 +76,14 @@ class Schedule:
         if merged.kind is Kind.EARLY:
             self._sent_early[merged.window] = merged
         else:
-            self._sent[Closed(merged.window, merged.kind)] = _Sent(manifest, counts, attempts)
+            pause = self._config.rewrite_seconds if attempts >= _QUICK_ATTEMPTS else 0.0
+            again_at = self._clock.monotonic() + pause
+            sent = _Sent(manifest, counts, attempts, again_at)
+            self._sent[Closed(merged.window, merged.kind)] = sent
 
     def completed(self, closed: Closed) -> None:
         """Note that a final or total was read back complete."""
         self._sent.pop(closed, None)
-        self._rewrite_at.pop(closed, None)
         if self._follower.completeness.both(closed.window):
             self._sent_early.pop(closed.window, None)
 
@@ -101,7 +102,7 @@ class Schedule:
         sent = self._sent.get(set_id)
         if sent is None:
             return False
-        waits = self._clock.monotonic() < self._rewrite_at.get(set_id, 0.0)
+        waits = self._clock.monotonic() < sent.again_at
         return waits or not self._follower.has_read(sent.manifest, sent.counts)
 
     def _unchanged(self, merged: MergedWindow) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from contextlib import ExitStack
+from typing import NamedTuple
 
 from calmstream.broker.transport import Broker
 from calmstream.consumer.metrics import publisher as m
@@ -79,6 +80,14 @@ class Measures:
             self._metrics.set(m.SHARE_DEVIATION, (share - planned) / spread, group=str(number))
 
 
+class _Due(NamedTuple):
+    """The set that is estimated and then written, after the counts that it names."""
+
+    job: Job[SnapshotSet]
+    merged: MergedWindow
+    counts: list[KeyedRecord]
+
+
 class PublishingSession:
     """The work of an active publisher."""
 
@@ -116,9 +125,7 @@ class PublishingSession:
         self._current = CurrentSets(
             context, self.follower, self._writer, self._estimates.start_tests
         )
-        self._job: Job[SnapshotSet] | None = None
-        self._merged: MergedWindow | None = None
-        self._kept: list[KeyedRecord] = []
+        self._due: _Due | None = None
 
     @property
     def caught_up(self) -> bool:
@@ -143,16 +150,14 @@ class PublishingSession:
             found = self.follower.catch_up(timeout)
             self._current.catch_up()
             return found
-        found = self.follower.read(0.0 if self._job else timeout)
-        if self._job is None:
-            self._begin()
-        job, merged = self._job, self._merged
-        if job is not None and merged is not None:
-            self._finish(job, merged)
-        deleted = self._cleaner.clean() if job is None else 0
-        idle = job is None or merged is None or merged.kind is Kind.EARLY
+        found = self.follower.read(0.0 if self._due else timeout)
+        due = self._due = self._due or self._begin()
+        if due is not None:
+            self._finish(due)
+        deleted = self._cleaner.clean() if due is None else 0
+        idle = due is None or due.merged.kind is Kind.EARLY
         beside = [part.turn(begin=idle) for part in (self._tests, self._current)]
-        return found or job is not None or deleted > 0 or any(beside)
+        return found or due is not None or deleted > 0 or any(beside)
 
     def close(self, timeout: float) -> None:
         self._reader.close()
@@ -162,30 +167,31 @@ class PublishingSession:
     def _completed(self, closed: Closed) -> None:
         self.schedule.completed(closed)
 
-    def _begin(self) -> None:
+    def _begin(self) -> _Due | None:
         """Begin the estimate of the set that is due, if one is."""
-        self._merged = due = self.schedule.next()
-        if due is None:
-            return
+        merged = self.schedule.next()
+        if merged is None:
+            return None
         plan, kept = self._context.plan, list[KeyedRecord]()
-        if due.kind is Kind.FINAL and (total := self.follower.merger.total(due.window)):
-            kept += count_records(plan, due, total)
-        self._kept = kept
-        self._job = Job(lambda: build_set(plan, due, counts=bool(kept)), self._estimates.start)
+        if merged.kind is Kind.FINAL and (total := self.follower.merger.total(merged.window)):
+            kept += count_records(plan, merged, total)
+        job = Job(lambda: build_set(plan, merged, counts=bool(kept)), self._estimates.start)
+        return _Due(job, merged, kept)
 
-    def _finish(self, job: Job[SnapshotSet], merged: MergedWindow) -> None:
+    def _finish(self, due: _Due) -> None:
         """Write the set that is being estimated, if the estimate is ready and still needed."""
+        job, merged, kept = due
         if not job.wait(self._estimates.wait_seconds):
             return
         snapshot, clock = job.result(), self._context.clock
         if self.schedule.wanted(merged):
-            # After a failure the job stays, and the next step writes its set again.
+            # After a failure the set stays due, and the next step writes its set again.
             attempts = self.schedule.attempt(merged)
             began = clock.monotonic()
             # The counts first: a manifest that names them is never without them.
-            counts = self._writer.deliver(self._context.names.counts, self._kept, 0)
+            counts = self._writer.deliver(self._context.names.counts, kept, 0)
             manifest = self._writer.write(snapshot)
             self.schedule.written(merged, manifest, counts, attempts)
             self._measures.written(snapshot, merged, clock.monotonic() - began)
             self._context.metrics.observe(m.ESTIMATE_DURATION, job.seconds)
-        self._job = None
+        self._due = None

@@ -1,11 +1,11 @@
-"""What all parts of a worker of one plan share: plan, settings, clock, metrics, health, log."""
+"""The worker of one plan, and what all its parts share."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from structlog.typing import FilteringBoundLogger
 
@@ -18,13 +18,43 @@ from calmstream.consumer.metrics.registry import Metrics
 from calmstream.consumer.runtime.config import TallyConfig, WorkerConfig
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.retry import retry_call
-from calmstream.consumer.runtime.worker import StopRequested
 from calmstream.estimators.plan import Plan
 
 T = TypeVar("T")
 C = TypeVar("C", bound=WorkerConfig)
 
 _RETRY_PAUSE = 0.5
+
+
+class StopRequested(Exception):  # noqa: N818 - not an error: it ends a long wait
+    """A worker was asked to stop during an operation that can be repeated later."""
+
+
+class PlanWorker(Protocol):
+    """The worker of one plan in one role. Only one of its calls runs at a time."""
+
+    @property
+    def name(self) -> str:
+        """The role's name, for logs and health."""
+
+    @property
+    def health(self) -> RoleHealth:
+        """Whether the worker makes progress and does its work."""
+
+    def start(self, stop: threading.Event) -> None:
+        """Begin; ``stop`` ends long waits by `StopRequested`."""
+
+    def turn(self) -> bool:
+        """Do one round; return whether more is due at once."""
+
+    def finish(self) -> None:
+        """Write what must be written, and end."""
+
+    def abandon(self) -> None:
+        """End without writing. Never raises."""
+
+    def over(self) -> bool:
+        """Return whether the plan needs no worker any more."""
 
 
 @dataclass(slots=True)

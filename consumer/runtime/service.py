@@ -18,6 +18,7 @@ from calmstream.common.errors import FatalError
 from calmstream.common.http.server import ThreadServer
 from calmstream.consumer.metrics.plan import ROLE_METRICS
 from calmstream.consumer.runtime.config import HttpConfig
+from calmstream.consumer.runtime.context import PlanWorker, StopRequested
 from calmstream.consumer.runtime.health import RoleHealth, health_app
 
 # Maximum delay of a signal: Python runs signal handlers only between two waits.
@@ -37,6 +38,29 @@ class Role(Protocol):
 
     def run(self, stop: threading.Event) -> None:
         """Work until ``stop`` is set, then finish and return within a limited time."""
+
+
+class Alone:
+    """A role with the worker of one plan, which a fault ends."""
+
+    def __init__(self, worker: PlanWorker, *, until_over: bool = False) -> None:
+        self.name = worker.name
+        self.health = worker.health
+        self._worker = worker
+        self._until_over = until_over
+
+    def run(self, stop: threading.Event) -> None:
+        worker = self._worker
+        try:
+            worker.start(stop)
+            while not stop.is_set() and not (self._until_over and worker.over()):
+                worker.turn()
+        except StopRequested:
+            pass
+        except BaseException:
+            worker.abandon()
+            raise
+        worker.finish()
 
 
 def configure_logging(level: str = "info") -> None:

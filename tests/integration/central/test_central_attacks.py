@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError
 from calmstream.consumer.central.aggregator import RETRY_SECONDS
-from calmstream.consumer.runtime.worker import Alone
+from calmstream.consumer.runtime.service import Alone
 from calmstream.estimators.central.wire import encode_batches
 from calmstream.producer.central.submit import submit
 from tests.support import central

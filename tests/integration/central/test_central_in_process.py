@@ -12,7 +12,7 @@ from calmstream.commands.central import lines
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.central.aggregator import Aggregator
 from calmstream.consumer.central.budget_account import BudgetAccount
-from calmstream.consumer.runtime.worker import Alone
+from calmstream.consumer.runtime.service import Alone
 from calmstream.estimators.central.ledger import BudgetSpent
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.mechanisms.registry import build

@@ -11,7 +11,7 @@ from calmstream.broker.in_process.readers import InProcessGroupReader
 from calmstream.broker.transport import Partition
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import FatalError, RecoverableError
-from calmstream.consumer.runtime.worker import Alone
+from calmstream.consumer.runtime.service import Alone
 from calmstream.consumer.tally.worker import TallyWorker
 from tests.support.clock import ManualClock
 from tests.support.service.processes import until

@@ -9,7 +9,7 @@ import pytest
 
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, RecoverableError
-from calmstream.consumer.runtime.worker import StopRequested
+from calmstream.consumer.runtime.context import StopRequested
 from calmstream.estimators.wire.batch import TICK
 from calmstream.estimators.wire.state import encode_state, parse_key
 from tests.support.clock import ManualClock

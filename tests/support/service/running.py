@@ -22,7 +22,7 @@ from calmstream.common.settings import load
 from calmstream.consumer.metrics.registry import plan_metrics
 from calmstream.consumer.metrics.tally import TALLY_METRICS
 from calmstream.consumer.runtime.config import TallyConfig
-from calmstream.consumer.runtime.worker import Alone
+from calmstream.consumer.runtime.service import Alone
 from calmstream.consumer.tally.worker import TallyWorker
 from calmstream.estimators.plan import Plan
 from tests.support.tally import body, names_of, small_plan

@@ -13,7 +13,7 @@ from calmstream.consumer.publish.build import SnapshotSet, build_set
 from calmstream.consumer.publish.job import EstimateRunner
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.publish.session import PublishingSession
-from calmstream.consumer.runtime.worker import Alone
+from calmstream.consumer.runtime.service import Alone
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 from tests.support.faulty_broker import SendFault
@@ -55,13 +55,13 @@ def test_a_long_estimate_does_not_hold_up_the_turns(
 
     def ended() -> bool:
         publisher.turn()
-        return session._job is None
+        return session._due is None
 
     until("the estimate has ended", ended, 60)
     work(publisher)
     assert bench.snapshot_records() == before
     assert publisher._session is session
-    assert session._job is None
+    assert session._due is None
 
 
 def test_what_the_method_raises_stops_the_publisher(

@@ -15,7 +15,7 @@ from calmstream.common.errors import FatalError, MissingTopic, RecoverableError
 from calmstream.consumer.metrics.registry import plan_metrics
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
-from calmstream.consumer.runtime.worker import Alone
+from calmstream.consumer.runtime.service import Alone
 from calmstream.consumer.sink import worker as module
 from calmstream.consumer.sink.metrics import (
     FAILURES,

@@ -10,8 +10,7 @@ import pytest
 from calmstream.broker.records import in_chunks
 from calmstream.broker.transport import AssignmentChanges, Partition, Record
 from calmstream.common.errors import FatalError, InvalidInput, RecoverableError
-from calmstream.consumer.runtime.context import TallyContext
-from calmstream.consumer.runtime.worker import StopRequested
+from calmstream.consumer.runtime.context import StopRequested, TallyContext
 from calmstream.consumer.tally.membership import Membership
 from tests.support.clock import ManualClock
 from tests.support.tally import small_plan
