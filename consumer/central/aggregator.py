@@ -29,17 +29,10 @@ from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.central.wire import TICK
 from calmstream.estimators.randomness import Randomness
 
-POLL_SECONDS = 0.5
-"""Maximum time for which one poll waits for records."""
-
-RETRY_SECONDS = 60.0
-"""Time for which failing calls are repeated before the aggregator exits."""
-
-TICK_SECONDS = 1.0
-"""Minimum time between two ticks: records without content that advance an idle log's time."""
-
-_RETENTION_MARGIN_MS = 600_000
-"""Assumed maximum difference between the broker's clock and this machine's clock."""
+POLL_SECONDS = 0.5  # maximum time for which one poll waits for records
+RETRY_SECONDS = 60.0  # time for which failing calls are repeated before the aggregator exits
+TICK_SECONDS = 1.0  # minimum time between two records without content that advance an idle log
+_RETENTION_MARGIN_MS = 600_000  # maximum difference between the broker's clock and this machine's
 
 
 class Aggregator:

@@ -15,8 +15,7 @@ from calmstream.common.files import exclusive, real_path, write_durably
 from calmstream.estimators.central.accounting import Spend
 from calmstream.estimators.central.ledger import Ledger, read_ledger
 
-MAX_BYTES = 64 << 20
-"""Maximum size of an account file that is read; far above the size of a real account."""
+MAX_BYTES = 64 << 20  # of an account file that is read; far above a real one
 
 
 class BudgetAccount:

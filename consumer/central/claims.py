@@ -18,8 +18,7 @@ from calmstream.estimators.central.release_reading import ReleaseOwners
 from calmstream.estimators.central.release_wire import NONCE_BYTES, claim_key, encode_claim
 from calmstream.estimators.randomness import Randomness
 
-SEND_SECONDS = 30.0
-"""Maximum wait for the acknowledgement of a record."""
+SEND_SECONDS = 30.0  # maximum wait for the acknowledgement of a record
 
 
 class Claims:

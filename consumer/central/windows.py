@@ -11,8 +11,7 @@ from calmstream.estimators.central.coding import ROW_BYTES, pack
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.central.wire import TICK, RawBatch, decode_raw
 
-KEY_BYTES = 16
-"""Size of the secret key of the hash of user ids."""
+KEY_BYTES = 16  # size of the secret key of the hash of user ids
 
 # Size of the hash of a user id: with 128 bits, two users never have the same hash in practice.
 _DIGEST_BYTES = 16

@@ -39,9 +39,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.wire.snapshot import Revision
 
-MODELS = 8
-"""Fitted models that are kept, the last used ones."""
-
+MODELS = 8  # fitted models that are kept, the last used ones
 SUSPICIOUS = "suspicious"
 DEPENDENT = "dependent"
 

@@ -16,8 +16,7 @@ from calmstream.consumer.subscribe.frame import FrameColumns
 from calmstream.estimators.analysis.words import bucket_shares, candidates, decode, kind_of, reports
 from calmstream.estimators.plan import Plan
 
-MAX_SHARES = 1 << 22
-"""Maximum number of candidates times labels of the given attribute."""
+MAX_SHARES = 1 << 22  # maximum number of candidates times labels of the given attribute
 
 
 @dataclass(frozen=True, slots=True, eq=False)

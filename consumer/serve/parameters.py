@@ -14,11 +14,8 @@ from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.problems import Problem, Refused, refusal
 
 MAX_STATISTICS = 16
-STANDARD = ("mean", "median")
-"""Statistics where none are named."""
-
-LISTS = frozenset({"attributes", "given"})
-"""Parameters that may be repeated, with one name each."""
+STANDARD = ("mean", "median")  # statistics where none are named
+LISTS = frozenset({"attributes", "given"})  # parameters that may be repeated, with one name each
 
 
 class Parameters:

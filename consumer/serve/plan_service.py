@@ -25,12 +25,8 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 
 T = TypeVar("T")
-PREPARE_SECONDS = 60
-"""Models of the newest results are fitted before anybody asks if windows are at least so long."""
-
-CHECK_SECONDS = 3.0
-"""Time between two requests for the end of the topic, which show whether the broker answers."""
-
+PREPARE_SECONDS = 60  # from this window on, newest models are fitted before anybody asks
+CHECK_SECONDS = 3.0  # between two requests for the topic's end, which show that brokers answer
 _POLL_SECONDS = 0.2
 _STARTING = Refused(Problem.STARTING, "the plan's results are still being read")
 _LOG = logging.getLogger("calmstream.serve")

@@ -9,15 +9,11 @@ from dataclasses import replace
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.wire.snapshot import Kind, Manifest, MarginalRecord, Revision
 
-MAX_ATTRIBUTES = 2
-"""Published tables of more attributes are not kept for series."""
-
-_NUMBER_BYTES = 32
-"""Of a number in a tuple."""
+MAX_ATTRIBUTES = 2  # published tables of more attributes are not kept for series
+_NUMBER_BYTES = 32  # of a number in a tuple
 
 
-Tables = Mapping[frozenset[str], MarginalRecord]
-"""The published tables of a window, by their attributes."""
+Tables = Mapping[frozenset[str], MarginalRecord]  # of a window, by their attributes
 
 
 class Results:

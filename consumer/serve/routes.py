@@ -25,9 +25,7 @@ from calmstream.consumer.serve.questions import QUESTIONS, Read
 from calmstream.consumer.serve.series import PARAMETERS, series
 from calmstream.consumer.serve.settings import ServeSettings
 
-ASSETS = Path(__file__).parent / "assets"
-"""Where the built page ships: ``index.html``, and files with a hash in their names."""
-
+ASSETS = Path(__file__).parent / "assets"  # the built page; files have a hash in their names
 MEDIA_TYPES = {
     "json": "application/json",
     "csv": "text/csv",

@@ -25,9 +25,7 @@ from calmstream.estimators.wire.snapshot import Kind, Manifest
 
 PARAMETERS = ("attributes", "windows", "group", "given")
 MAX_WINDOWS = 1000
-MAX_TABLES = 4
-"""All tables of a series together have at most so many times the cells of the largest table."""
-
+MAX_TABLES = 4  # all tables of a series have at most so many times the cells of the largest one
 _WITHOUT_TABLE = (Problem.NO_REPORTS, Problem.NOT_KEPT)
 
 

@@ -8,12 +8,8 @@ import psycopg
 
 from calmstream.common.errors import FatalError
 
-SCHEMA_VERSION = 1
-"""Version of the tables; another one is refused."""
-
-LOCK = 0x63616C6D73
-"""Key of the advisory lock under which the schema changes and sets are stored."""
-
+SCHEMA_VERSION = 1  # version of the tables; another one is refused
+LOCK = 0x63616C6D73  # key of the advisory lock under which the schema changes and sets are stored
 TABLES = """
 CREATE TABLE calmstream.schema_version (version integer NOT NULL);
 CREATE TABLE calmstream.sets (

@@ -24,15 +24,9 @@ from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 
-BATCH_ROWS = 1 << 17
-"""Number of cells after which sets are stored without waiting for the end of the topic."""
-
-PLAN_ROWS = BATCH_ROWS // 16
-"""The same of each of many plans, which may wait at the same time: 8,192."""
-
-STOP_SECONDS = 10.0
-"""Longest time for which a call to the target holds up the end of a sink."""
-
+BATCH_ROWS = 1 << 17  # so many cells are stored without waiting for the end of the topic
+PLAN_ROWS = BATCH_ROWS // 16  # the same of each of many plans, which may wait at the same time
+STOP_SECONDS = 10.0  # longest time for which a call to the target holds up the end of a sink
 _BATCH_SECONDS = 2.0
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
@@ -210,8 +204,7 @@ class WithTarget:
             self._target.close()
 
 
-BATCH_SETS = 500
-"""Number of sets that are stored together at most; windows without reports have no cells."""
+BATCH_SETS = 500  # sets that are stored together at most; some have no cells
 
 
 def store_once(plan: Plan, broker: Broker, names: TopicNames, target: Target) -> tuple[int, Stored]:

@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 
 from calmstream.estimators.marginal import Z95
 
-SHOWN_ROWS = 30
-"""Number of rows that HTML shows."""
-
+SHOWN_ROWS = 30  # number of rows that HTML shows
 _STYLE = """<style>
 .calmstream {border-collapse: collapse; font-size: 0.9em; color: inherit}
 .calmstream caption {caption-side: top; text-align: left; color: inherit; padding: 0.3em 0;

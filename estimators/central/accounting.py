@@ -24,9 +24,7 @@ from calmstream.common.errors import PlanError
 from calmstream.estimators.central.composition import delta_at
 from calmstream.estimators.randomness import parse_epsilon
 
-BOUND = "numerical"
-"""How plans, accounts and releases say that the composition is charged by its exact profile."""
-
+BOUND = "numerical"  # how plans, accounts and releases name the exact profile
 _UP = Context(prec=60, rounding=ROUND_CEILING)
 _DOWN = Context(prec=60, rounding=ROUND_FLOOR)
 # Sixty digits make the loss by rounding negligible.
@@ -34,18 +32,12 @@ _DOWN = Context(prec=60, rounding=ROUND_FLOOR)
 _DELTA = re.compile(r"0\.[0-9]{1,40}|[1-9](\.[0-9]{1,20})?e-[0-9]{1,2}", re.ASCII)
 """Delta as plans write it, for example "0.000001" or "1e-6"."""
 
-QUANTILE_SHARE = Fraction(1, 10)
-"""Share of rho for the contribution limits (Remark 1.2); the rest is for the counts."""
-
-QUANTILE_BITS = 24
-"""The epsilon of a quantile is rounded down to a multiple of 2^-24, so that integers suffice."""
+QUANTILE_SHARE = Fraction(1, 10)  # of rho, for the contribution limits (Remark 1.2)
+QUANTILE_BITS = 24  # a quantile's epsilon is rounded down to a multiple of 2^-24: integers suffice
 
 
-_MARGIN = 1e-7
-"""Share of delta that the numerical bound leaves to errors of floating point, which are smaller."""
-
-_PRECISION_BITS = 24
-"""The numerical precision of noise has this number of bits, so that all machines plan the same."""
+_MARGIN = 1e-7  # share of delta left to errors of floating point, which are smaller
+_PRECISION_BITS = 24  # of the precision of noise, so that all machines plan the same
 
 
 @dataclass(frozen=True, slots=True)

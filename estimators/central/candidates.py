@@ -17,17 +17,10 @@ from numpy.typing import NDArray
 from calmstream.estimators.central.discrete_gaussian import Integers
 from calmstream.estimators.central.tuples import Cells, Columns, size
 
-MAX_CANDIDATES = 1 << 24
-"""Maximum number of candidates of one size; each is counted and gets noise."""
-
-MAX_COLUMN_SETS = 1 << 16
-"""Maximum number of column sets of one size; each needs a pass over all records."""
-
-_MAX_CELLS = 1 << 62
-"""Column sets with this number of cells or more are left out: 64-bit integers number the cells."""
-
-_JOIN_ROWS = 1 << 20
-"""Number of joined tuples that are in memory at once, about 8 MiB per array."""
+MAX_CANDIDATES = 1 << 24  # maximum number of candidates of one size; each is counted and gets noise
+MAX_COLUMN_SETS = 1 << 16  # of one size; each needs a pass over all records
+_MAX_CELLS = 1 << 62  # column sets with more are left out: 64-bit integers number the cells
+_JOIN_ROWS = 1 << 20  # number of joined tuples that are in memory at once, about 8 MiB per array
 
 Alive = Callable[[], None]
 

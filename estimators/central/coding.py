@@ -17,14 +17,9 @@ from calmstream.estimators.central.tuples import Records
 from calmstream.estimators.central.wire import MAX_VALUE_BYTES
 
 _PLACE = struct.Struct(">QHQH")
-_SEPARATOR = b"\xff"
-"""A byte that UTF-8 never contains."""
-
-_ALIVE_EVERY = 1 << 16
-"""Number of rows between two calls that show that the work goes on, well below a second."""
-
-ROW_BYTES = 400
-"""Bytes of memory of one user's packed record without its values: digest, place, Python objects."""
+_SEPARATOR = b"\xff"  # a byte that UTF-8 never contains
+_ALIVE_EVERY = 1 << 16  # rows between two signs of life, well below a second
+ROW_BYTES = 400  # of a user's packed record without its values: digest, place, Python objects
 
 
 def pack(timestamp: int, partition: int, offset: int, row: int, values: Sequence[str]) -> bytes:

@@ -25,8 +25,7 @@ _DEVIATIONS = 14
 probability below 1e-42 (Hoeffding), which is added to delta."""
 
 _TAIL = 1e-42
-_LARGEST = 700.0
-"""exp() of more overflows. A smaller factor only makes delta larger."""
+_LARGEST = 700.0  # exp() of more overflows. A smaller factor only makes delta larger.
 
 
 def delta_at(epsilon: float, precision: float, quantiles: int, quantile_epsilon: float) -> float:

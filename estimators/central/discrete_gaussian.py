@@ -29,11 +29,8 @@ _MAX_SCALED_DENOMINATOR = 1 << 25
 """Bound of the denominator of a variance times the square of the Laplace scale (about its root), so
 that products of squares fit in 63 bits."""
 
-_LARGEST_ROOT = isqrt((1 << 63) - 1)
-"""Largest integer whose square fits in 63 bits."""
-
-_EXTRA = 16
-"""Number of proposals beyond twice the missing numbers, so that another round is rarely needed."""
+_LARGEST_ROOT = isqrt((1 << 63) - 1)  # largest integer whose square fits in 63 bits
+_EXTRA = 16  # proposals beyond twice the missing numbers: another round is rarely needed
 
 
 def round_variance(variance: Fraction) -> Fraction:

@@ -34,8 +34,7 @@ from calmstream.estimators.central.tuples import (
 from calmstream.estimators.numerics.subsets import elementary
 from calmstream.estimators.randomness import Randomness
 
-_NOISE_BLOCK = 1 << 16
-"""Number of counts that get noise at once, so that `alive` is called often enough."""
+_NOISE_BLOCK = 1 << 16  # counts that get noise at once, so that `alive` is called often
 
 
 @dataclass(frozen=True, slots=True)

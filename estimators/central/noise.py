@@ -31,15 +31,9 @@ from calmstream.estimators.central.discrete_gaussian import (
 )
 from calmstream.estimators.randomness import Randomness
 
-SMOOTHING = 3
-"""Variance, in steps of the lattice, that makes the lattice as good as the real line."""
-
-LARGEST = MAX_VARIANCE - SMOOTHING
-"""Maximum variance of :class:`CountNoise`."""
-
-_FINE = 1 << 12
-"""Minimum variance in steps of the lattice: smoothing costs at most a thousandth."""
-
+SMOOTHING = 3  # variance, in steps of the lattice, that makes the lattice as good as the real line
+LARGEST = MAX_VARIANCE - SMOOTHING  # maximum variance of :class:`CountNoise`
+_FINE = 1 << 12  # minimum variance in steps of the lattice: smoothing costs at most a thousandth
 _NORMAL = NormalDist()
 
 

@@ -10,8 +10,7 @@ from calmstream.estimators.central.discrete_gaussian import Integers, bernoulli_
 from calmstream.estimators.randomness import Randomness, uniform_below
 
 _BATCH = 1 << 12
-_NEVER = 1 << 62
-"""A coin of probability exp(-2^62) practically never succeeds; larger exponents become this one."""
+_NEVER = 1 << 62  # larger exponents become this: a coin of exp(-2^62) never succeeds
 
 
 def private_quantile(

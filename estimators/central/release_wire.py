@@ -19,8 +19,7 @@ from calmstream.estimators.central.wire import VERSION
 
 NONCE_BYTES = 16
 MAX_LEVEL_BYTES = 7 << 20
-_LEAST_TUPLE_BYTES = 6
-"""A tuple's share of a level's JSON is larger: a label, its quotes and a count with commas."""
+_LEAST_TUPLE_BYTES = 6  # a tuple takes more in JSON: a label, its quotes, a count with commas
 
 
 def claim_key(nonce: str) -> bytes:

@@ -18,15 +18,10 @@ from calmstream.estimators.central.discrete_gaussian import Integers
 from calmstream.estimators.randomness import Randomness
 
 Columns = tuple[int, ...]
-Cells = Mapping[Columns, Integers]
-"""For each column set the ascending cells of its tuples; sets without tuples are left out."""
-
+Cells = Mapping[Columns, Integers]  # ascending; column sets without tuples are left out
 MISSING = -1
-_LOOKUP = 1 << 22
-"""Column sets with at most this number of cells use a table of all cells, larger ones bisection."""
-
-_LOOKUP_PER_RECORD = 8
-"""The same limit per record and candidate, because filling the table takes time too."""
+_LOOKUP = 1 << 22  # column sets with at most so many cells use a table of all, others bisection
+_LOOKUP_PER_RECORD = 8  # the same per record and candidate: filling the table takes time too
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -26,18 +26,12 @@ VERSION = "central-1.0"
 BATCH_ID_BYTES = 16
 MAX_BATCH_BYTES = 1 << 20
 MAX_BATCH_RECORDS = 1 << 14
-MAX_TEXT = 256
-"""Maximum number of characters of a value; the rest is cut. A digest replaces longer user ids."""
-
-MAX_VALUE_BYTES = 4 * MAX_TEXT
-"""Maximum number of bytes of a value in UTF-8."""
-
+MAX_TEXT = 256  # characters of a value, the rest is cut; a digest replaces longer user ids
+MAX_VALUE_BYTES = 4 * MAX_TEXT  # maximum number of bytes of a value in UTF-8
 TICK = b'{"tick":1,"v":"central-1.0"}'  # no records: its append time advances an idle log
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_JSON_CHARACTER_BYTES = 6
-"""Maximum number of bytes of a character in JSON: that of a control character, an escape."""
-
+_JSON_CHARACTER_BYTES = 6  # at most, of a control character: an escape
 _MAX_DIGITS = 18  # int() refuses very long numbers: one would make its batch unreadable
 
 
