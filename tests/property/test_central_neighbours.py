@@ -1,7 +1,4 @@
-"""Check that one user's record changes one row of the coded table, whatever its content.
-
-The privacy of the central model depends on this.
-"""
+"""One user's record changes one row of the coded table at most: central privacy depends on this."""
 
 from __future__ import annotations
 
@@ -129,7 +126,6 @@ def test_so_it_is_where_the_sender_cleans_nothing(bad: Row, escaped: bool) -> No
 
 
 def check_replaced(text: str, raw: bytes, where: str) -> bytes:
-    """Check a batch in which a user or a value is other bytes, and return it."""
     marker = "REPLACED"
     row = (marker, ("F", "smith", "Ulm")) if where == "user" else ("mallory", (marker, "x", None))
     added = foreign_body(with_row(row, 20)).replace(text.encode(), raw)
@@ -164,7 +160,6 @@ def test_a_user_with_many_records_is_one_row_at_most(bad: Row) -> None:
 
 
 def test_which_record_of_a_user_counts_does_not_depend_on_others_or_on_reading() -> None:
-    """Check that the first in the log counts, for any other records and order of partitions."""
     rows: list[Row] = [("v", ("F", f"job {i}", None)) for i in range(30)]
     batches = placed(bodies(rows, 1))
     assert table(batches) == {("F", "job 0", None): 1}
@@ -180,10 +175,6 @@ def test_which_record_of_a_user_counts_does_not_depend_on_others_or_on_reading()
 
 
 def test_distinct_ids_are_distinct_users() -> None:
-    """Check that no user can remove another user's record by the choice of an id.
-
-    The only exception is an id that is equal to that of the other user.
-    """
     ids = ["a", "a\0", "A", " a", "\ud800", "\ud801", "\ufffd", "m" * 257, "m" * 258, "m" * 256]
     assert len({user_id(i) for i in ids}) == len(ids)
     assert all(len(user_id(i)) <= MAX_TEXT for i in ids)

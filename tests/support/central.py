@@ -63,13 +63,11 @@ class Batch:
     body: bytes
 
     def record(self) -> Record:
-        """Return it as a reader returns it."""
         where = Partition("raw", self.partition)
         return Record(where, self.offset, self.timestamp, True, b"b" * 16, self.body)
 
 
 def bodies(rows: Sequence[Row], batch_size: int = 1000, plan: CentralPlan = PLAN) -> list[bytes]:
-    """Encode rows as this project's sender does."""
     users = [user for user, _ in rows]
     columns = [[values[j] for _, values in rows] for j in range(len(plan.columns))]
     return [body for _, body in encode_batches(plan, users, columns, batch_size)]
@@ -94,7 +92,6 @@ def placed(given: Iterable[bytes]) -> list[Batch]:
 
 
 def packed(batches: Iterable[Batch], plan: CentralPlan = PLAN) -> list[bytes]:
-    """Return what the aggregator keeps of window 0."""
     windows = RawWindows(plan, lambda _: True, KEY)
     for batch in batches:
         windows.read(batch.record())
@@ -110,7 +107,6 @@ def coded(
 
 
 def table(batches: Iterable[Batch], plan: CentralPlan = PLAN) -> Table:
-    """Return the coded table of window 0."""
     records, labels = coded(tuple(batches), plan)
     return Counter(
         tuple(None if code < 0 else labels[j][code].decode() for j, code in enumerate(row.tolist()))
@@ -151,7 +147,6 @@ class CentralBench:
         self.registry = new_registry()
 
     def account(self, name: str = "account") -> BudgetAccount:
-        """Open the account file of this name; create it if there is none."""
         path = self.folder / name
         if not path.exists():
             BudgetAccount.create(path, self.plan.new_ledger)
@@ -160,7 +155,6 @@ class CentralBench:
     def aggregator(
         self, account: str = "account", seed: int = 1, memory: int = 1 << 30
     ) -> Aggregator:
-        """Return a new aggregator that pays from an account; ``seed`` sets its noise."""
         self.registry = new_registry()
         return Aggregator(
             self.plan,
@@ -183,14 +177,12 @@ class CentralBench:
             self.clock.advance(1.5)
 
     def sample(self, name: str) -> float:
-        """Return the value of one of the newest aggregator's metrics."""
         labels = {"plan": f"{self.plan.name}-{self.plan.digest[:32]}"}
         value = self.registry.get_sample_value(f"calmstream_central_{name}", labels)
         assert value is not None
         return value
 
     def releases(self) -> list[CentralRelease]:
-        """Return the releases that a subscriber receives."""
         return list(subscribe_releases(self.broker, self.names, follow=False, poll_seconds=0))
 
 
@@ -208,7 +200,6 @@ class Patience(threading.Event):
 
 
 def released_counts(release: CentralRelease, k: int) -> dict[tuple[str, ...], int]:
-    """Return the counts of a release over k columns, by their values."""
     count_of_value = {}
     for table in release.levels[k]["tables"]:
         for *values, count in zip(*table["values"], table["counts"], strict=True):

@@ -42,7 +42,6 @@ def filled(plan: Plan | None = None, windows: int = 3, **changes: Any) -> Bench:
 
 
 def asking(bench: Bench) -> History:
-    """Return the history of the bench's plan."""
     return History(bench.plan, bench.broker, namespace=bench.names.namespace)
 
 
@@ -57,7 +56,6 @@ class Serving:
     registry: CollectorRegistry
 
     def connections(self) -> float | None:
-        """Return the number of open connections."""
         return self.registry.get_sample_value("calmstream_serve_connections")
 
     def get(self, path: str, **options: Any) -> httpx.Response:
@@ -108,12 +106,10 @@ def serving(
 
 
 def serving_bench(bench: Bench, **options: Any) -> Any:
-    """Serve the plan of a bench; see :func:`serving`."""
     return serving(bench.plan, bench.broker, namespace=bench.names.namespace, **options)
 
 
 def wait_for(what: Callable[[], object], seconds: float = DEADLINE) -> None:
-    """Wait until something holds, with a deadline."""
     deadline = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < deadline, "it did not happen in time"

@@ -1,8 +1,4 @@
-"""Check that attacks on the central model fail.
-
-In the central model users send plain records and an aggregator releases noisy tables. The attackers
-are a user, a sender of invented users, and an operator with two account files.
-"""
+"""Attacks on the central model fail: of a user, a sender of invented users, and an operator."""
 
 from __future__ import annotations
 

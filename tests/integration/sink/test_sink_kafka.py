@@ -31,11 +31,7 @@ MOMENTS = ("", "target is open", "target is open", '"event": "stored"')
 
 
 class WrittenTopic:
-    """A snapshots topic on a real broker, and a thread that writes sets to it.
-
-    Each window gets early sets, of which some are of a revision that was superseded, then a final,
-    a total and a current set. Some sets are written twice, as two publishers do.
-    """
+    """A snapshots topic on a real broker, to which a thread writes sets, some twice, some late."""
 
     def __init__(self, bootstrap: str, directory: Path) -> None:
         self.bootstrap = bootstrap
@@ -50,14 +46,12 @@ class WrittenTopic:
         self.writer = threading.Thread(target=self.write, args=(WINDOWS, 0.1))
 
     def end(self) -> None:
-        """Stop writing; every set that was begun is completed."""
         self.stop.set()
         if self.writer.is_alive():
             self.writer.join(60)
             assert not self.writer.is_alive()
 
     def snapshots(self) -> list[Snapshot]:
-        """Return the newest set of each window and kind, by a fresh read."""
         newest: dict[tuple[int, Kind], Snapshot] = {}
         space = self.names.namespace
         for one in subscribe(self.plan, self.bootstrap, follow=False, namespace=space):
@@ -67,14 +61,12 @@ class WrittenTopic:
         return list(newest.values())
 
     def words(self, to: str) -> list[str]:
-        """Return the command of a sink."""
         return [
             "sink", "--plan", str(self.path), "--bootstrap", self.bootstrap,
             "--namespace", self.names.namespace, "--to", to,
         ]  # fmt: skip
 
     def write(self, windows: int, pause: float) -> None:
-        """Write the sets of windows, with a pause after each set."""
         sink, dice = self.broker.sink(), random.Random(1)
         for window in range(windows):
             if self.stop.is_set():

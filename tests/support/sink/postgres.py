@@ -1,8 +1,4 @@
-"""A real PostgreSQL server for tests: a cluster of its own in a temporary directory.
-
-Debian's package has the programs in ``/usr/lib/postgresql/VERSION/bin``. The server refuses to run
-as root, so that root starts it as the user ``postgres``.
-"""
+"""A real PostgreSQL server for tests, of Debian's package, in a temporary directory."""
 
 from __future__ import annotations
 
@@ -29,7 +25,6 @@ START_SECONDS = 180.0
 
 
 def programs() -> Path | None:
-    """Return the directory of the newest server's programs; None without a server."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=_version)
     if found:
         return found[-1].parent
@@ -81,7 +76,6 @@ class PostgresServer:
         )
 
     def start(self) -> None:
-        """Start the server and wait until it answers."""
         with (self._home / "log").open("ab") as log:
             self._server = subprocess.Popen(
                 [
@@ -108,13 +102,11 @@ class PostgresServer:
         self._server.wait(START_SECONDS)
 
     def close(self) -> None:
-        """Stop the server and delete its files."""
         if self._server is not None and self._server.poll() is None:
             self.stop()
         shutil.rmtree(self._home, ignore_errors=True)
 
     def database(self) -> str:
-        """Create an empty database; return its name."""
         self._number += 1
         name = f"results{self._number}_{time.monotonic_ns()}"
         with self.connect("postgres") as connection:
@@ -122,7 +114,6 @@ class PostgresServer:
         return name
 
     def connect(self, database: str) -> psycopg.Connection[Any]:
-        """Return a connection of the owner."""
         return psycopg.connect(
             host="127.0.0.1",
             port=self.port,

@@ -65,7 +65,6 @@ def plain(row: Row) -> Row:
 
 
 def place(kind: str, directory: Path, server: PostgresServer | None) -> Place:
-    """Return an empty place of a kind."""
     if kind == "postgresql":
         assert server is not None
         return postgres_place(server, server.database())
@@ -85,8 +84,6 @@ def place(kind: str, directory: Path, server: PostgresServer | None) -> Place:
 
 
 def postgres_place(server: PostgresServer, database: str) -> Place:
-    """Return the place in a database that exists."""
-
     def read(table: str, columns: tuple[str, ...]) -> list[Row]:
         with server.connect(database) as connection:
             return connection.execute(
@@ -133,7 +130,6 @@ def expected_results(plan: Plan, names: TopicNames, snapshots: list[Snapshot]) -
 
 
 def expected_sets(plan: Plan, names: TopicNames, snapshots: list[Snapshot]) -> list[Row]:
-    """Return one row for each snapshot, made without the code of the sink."""
     return sorted(
         (
             names.output_namespace or names.namespace,

@@ -1,8 +1,4 @@
-"""Check the file of the privacy budget.
-
-A release is paid before it is published. It is refused if the budget is spent or if the file is
-missing or damaged.
-"""
+"""The file of the privacy budget: paid before a release, refused where spent or damaged."""
 
 from __future__ import annotations
 

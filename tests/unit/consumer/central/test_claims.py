@@ -1,8 +1,4 @@
-"""Check two aggregators that work at the same time, in every order of their steps.
-
-A claim reserves a window for one aggregator, so that the window is released once. Either aggregator
-is also killed at any step.
-"""
+"""Two aggregators at the same time, in every order of their steps, and killed at any of them."""
 
 from __future__ import annotations
 
@@ -67,7 +63,6 @@ class World:
         return BudgetAccount(path, PLAN.digest)
 
     def process(self, account: str) -> Publication:
-        """Return a new process with this account."""
         self._seed += 1
         randomness = SeededRandomness(self._seed)
         sink = self.broker.sink()
@@ -98,7 +93,6 @@ class World:
 
 
 def whole(process: Publication, window: int = 0) -> Iterator[str]:
-    """Return all steps of a window's release, as the aggregator goes through them."""
     yield from process.steps(window, lambda _: [])
     yield from process.send()
 
@@ -114,8 +108,8 @@ def finish(process: Publication) -> None:
 def runs() -> Iterator[tuple[list[int], list[int]]]:
     """Yield every order of the steps of two aggregators, each killed after any of its steps.
 
-    Whoever claims second has lost, and should be done at its third turn. So it has no more turns
-    here, but in a run of its own where it goes on to its end.
+    Whoever claims second has lost, and should be done at its third turn: it has no more turns here,
+    but in a run of its own where it goes on to its end.
     """
     for first in range(STEPS + 1):
         for second in range(STEPS + 1):
@@ -129,7 +123,6 @@ def runs() -> Iterator[tuple[list[int], list[int]]]:
 
 
 def first_to_claim(turns: list[int]) -> int | None:
-    """Return the aggregator whose second step comes first, if there is one."""
     for place, who in enumerate(turns, start=1):
         if turns[:place].count(who) == 2:
             return who

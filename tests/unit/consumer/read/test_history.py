@@ -75,16 +75,6 @@ def test_a_range_is_fitted_to_the_sum_of_its_windows(bench: Bench) -> None:
     assert answer.table.ravel() == pytest.approx(expected.table, abs=1e-12)
 
 
-def rewritten(bench: Bench, window: int, **changes: object) -> None:
-    """Write the counts of a window again, changed."""
-    where = Partition(bench.names.counts, 0)
-    for record in bench.broker.records(where):
-        one = decode_counts(bench.plan, record.value or b"")
-        if one.window == window:
-            value = encode_counts(bench.plan, replace(one, **changes))  # type: ignore[arg-type]
-            bench.sink.send(bench.names.counts, record.key, value, partition=0).wait(5)
-
-
 def test_after_a_window_that_is_not_kept_windows_are_added() -> None:
     bench = filled()
     with asking(bench) as history:

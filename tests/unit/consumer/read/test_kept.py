@@ -14,7 +14,6 @@ FORGED = 2
 
 @pytest.fixture
 def bench() -> Bench:
-    """Return a bench with published windows; the reports of one of them are all alike."""
     bench = Bench(published_plan(windows=WINDOWS, groups=3))
     for log in bench.logs:
         for window in range(WINDOWS):

@@ -19,7 +19,6 @@ from tests.support.serving import Serving, filled, serving, serving_bench, wait_
 
 
 def publish(bench: Bench, window: int) -> None:
-    """Close a window and publish it."""
     for log in bench.logs:
         log.report(window, 0, 1, 2, 3).close(window)
         bench.put(log, log.closed(window))

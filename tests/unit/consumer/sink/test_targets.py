@@ -120,7 +120,6 @@ ODD_PLAN = pair_plan(
 
 
 def odd_set(plan: Plan) -> Snapshot:
-    """Return a set with a table of each attribute, whose cells are all different."""
     whole = snapshot_of(plan, 0, Kind.FINAL, (1,), count_of([]))
     tables = [
         MarginalRecord(
@@ -231,7 +230,6 @@ def random_set(rng: random.Random) -> Snapshot:
 
 
 def keep(kept: dict[SetId, Snapshot], one: Snapshot) -> None:
-    """Apply the rule in its plainest form."""
     if one.kind is Kind.EARLY and SetId(one.window, Kind.FINAL) in kept:
         return
     at = SetId(one.window, one.kind)

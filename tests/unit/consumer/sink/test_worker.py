@@ -41,8 +41,6 @@ NAMES = names_of(PLAN)
 
 
 class Topic:
-    """A snapshots topic to which sets are written."""
-
     def __init__(self) -> None:
         self.broker = FaultyBroker()
         self.broker.topics().create(NAMES.specs(DAY_MS))
@@ -74,8 +72,6 @@ class Flaky(ParquetTarget):
 
 
 class Running:
-    """A sink on a thread of its own."""
-
     def __init__(self, topic: Topic, target: Target, **options: object) -> None:
         self.registry, self._target = CollectorRegistry(), target
         self.worker = SinkWorker(

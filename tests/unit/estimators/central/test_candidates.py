@@ -1,7 +1,4 @@
-"""Check the candidate tuples of DP Marginals.
-
-They are exactly the possible ones, never too many, and depend only on what is public.
-"""
+"""Candidates of DP Marginals: exactly the possible ones, never too many, of what is public."""
 
 from __future__ import annotations
 
@@ -20,7 +17,6 @@ Cells = Mapping[tuple[int, ...], np.ndarray]
 
 
 def some_tuples(k: int, radix: tuple[int, ...], seed: int, share: float = 0.6) -> Cells:
-    """Return random (k-1)-tuples."""
     rng = np.random.default_rng(seed)
     previous = {}
     for key in combinations(range(len(radix)), k - 1):
@@ -31,7 +27,6 @@ def some_tuples(k: int, radix: tuple[int, ...], seed: int, share: float = 0.6) -
 
 
 def decoded(cells: Cells, radix: tuple[int, ...]) -> set[tuple[tuple[int, int], ...]]:
-    """Return the cells as sets of pairs (column, value)."""
     tuples = set()
     for key, own in cells.items():
         places = np.unravel_index(own, [radix[i] for i in key])
@@ -43,7 +38,6 @@ def decoded(cells: Cells, radix: tuple[int, ...]) -> set[tuple[tuple[int, int], 
 def expected(
     previous: set[tuple[tuple[int, int], ...]], k: int, radix: tuple[int, ...]
 ) -> set[tuple[tuple[int, int], ...]]:
-    """Return all tuples whose subtuples are all present, by the definition of candidates."""
     tuples = set()
     for key in combinations(range(len(radix)), k):
         for values in np.ndindex(*(radix[i] for i in key)):
