@@ -13,7 +13,7 @@ import httpx
 import numpy as np
 from prometheus_client import CollectorRegistry
 
-from calmstream.broker.transport import Broker
+from calmstream.broker.transport import Broker, Partition, Record
 from calmstream.common.clock import SystemClock
 from calmstream.common.settings import load
 from calmstream.consumer.read.history import History
@@ -43,6 +43,17 @@ def filled(plan: Plan | None = None, windows: int = 3, **changes: Any) -> Bench:
 
 def asking(bench: Bench) -> History:
     return History(bench.plan, bench.broker, namespace=bench.names.namespace)
+
+
+def recount(bench: Bench, keep: Callable[[bytes], bool]) -> list[Record]:
+    """Make the counts topic anew with the records of these keys; return the others."""
+    records = list(bench.broker.records(Partition(bench.names.counts, 0)))
+    bench.topics.delete([bench.names.counts])
+    bench.topics.create([s for s in bench.names.specs(0) if s.name == bench.names.counts])
+    for record in records:
+        if keep(record.key or b""):
+            bench.sink.send(bench.names.counts, record.key, record.value, partition=0).wait(5)
+    return [record for record in records if not keep(record.key or b"")]
 
 
 @dataclass

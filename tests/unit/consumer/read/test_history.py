@@ -18,7 +18,7 @@ from calmstream.estimators.plan import Guarantee
 from calmstream.estimators.wire.counts import decode_counts, encode_counts
 from calmstream.estimators.wire.snapshot import Kind
 from tests.support.publisher import Bench, count_of, published_plan, work
-from tests.support.serving import asking, filled
+from tests.support.serving import asking, filled, recount
 
 
 @pytest.fixture(scope="module")
@@ -102,12 +102,7 @@ def test_running_totals_bridge_windows_that_are_not_kept() -> None:
     bench = filled()
     with asking(bench) as history:
         before = history.ask(["a0"], "1..2").table
-        records = list(bench.broker.records(Partition(bench.names.counts, 0)))
-    bench.topics.delete([bench.names.counts])
-    bench.topics.create([s for s in bench.names.specs(0) if s.name == bench.names.counts])
-    for record in records:
-        if record.key is not None and not record.key.startswith(b"1/"):
-            bench.sink.send(bench.names.counts, record.key, record.value, partition=0).wait(5)
+    recount(bench, lambda key: not key.startswith(b"1/"))
     with asking(bench) as history:
         assert history.windows() == [0, 2]
         assert np.array_equal(history.ask(["a0"], "1..2").table, before)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from calmstream.broker.transport import Partition
 from calmstream.consumer.read.kept import KeptCounts
 from tests.support.publisher import Bench, published_plan, work
+from tests.support.serving import recount
 
 WINDOWS = 5
 FORGED = 2
@@ -41,16 +41,8 @@ def test_counts_alone_say_what_questions_need_of_a_final(bench: Bench) -> None:
 
 
 def test_a_window_without_the_counts_of_one_group_is_not_kept(bench: Bench) -> None:
-    counts = Partition(bench.names.counts, 0)
-    records = list(bench.broker.records(counts))
-    bench.topics.delete([bench.names.counts])
-    bench.topics.create([s for s in bench.names.specs(0) if s.name == bench.names.counts])
-    late = []
-    for record in records:
-        if record.key == b"4/0001":
-            late.append(record)
-        elif record.key is not None and not record.key.startswith(b"1/"):
-            bench.sink.send(bench.names.counts, record.key, record.value, partition=0).wait(5)
+    left = recount(bench, lambda key: key != b"4/0001" and not key.startswith(b"1/"))
+    late = [record for record in left if record.key == b"4/0001"]
     kept = reading(bench)
     assert kept.windows() == [0, 2, 3]
     assert kept.newest() == 3
