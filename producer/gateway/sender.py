@@ -20,22 +20,13 @@ POLL_SECONDS = 0.05  # for one delivery, before the others are checked again
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits of the attempts to send one batch.
+    """Limits of the attempts to send one batch; times in seconds."""
 
-    Attributes:
-        in_flight: most batches that are unacknowledged at a time; bounds the memory too.
-        attempts: most sends of one batch.
-        seconds: time since its first send after which a failed batch is not sent again.
-        attempt_seconds: time after which a send without answer counts as failed.
-        pause: seconds before the first resend; doubled each time.
-        longest_pause: seconds; upper bound of the doubled pause.
-    """
-
-    in_flight: int = 64
+    in_flight: int = 64  # unacknowledged at a time; bounds the memory too
     attempts: int = 12
-    seconds: float = 120.0
-    attempt_seconds: float = 30.0
-    pause: float = 0.1
+    seconds: float = 120.0  # after its first send a failed batch is not sent again
+    attempt_seconds: float = 30.0  # without an answer
+    pause: float = 0.1  # before the first resend; doubled each time
     longest_pause: float = 5.0
 
 

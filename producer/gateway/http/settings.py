@@ -8,37 +8,19 @@ from calmstream.producer.gateway.durable.plan_spool import Batching
 
 
 class GatewaySettings(Settings):
-    """Settings of the gateway; sizes in bytes, times in seconds.
+    """Settings of the gateway, as in ``docs/gateway.md``; sizes in bytes, times in seconds."""
 
-    Every field is read from ``CALMSTREAM_<FIELD>``, for example ``CALMSTREAM_ORIGINS``.
-
-    Attributes:
-        host: address to bind; loopback by default, because a proxy with TLS stands in front.
-        port: 0 for any free one.
-        origins: web origins whose pages may send, separated by spaces; ``*`` for all.
-        batch_size: reports in a full batch; fewer where a record could not hold so many.
-        linger: time that a batch that may leave waits for more reports.
-        min_batch: least reports of one group, window and application key that leave together; at
-            most half of ``batch_size`` and of the plan's ``limits.batch_reports``.
-        max_connections: open at once; further ones replace idle ones of the same client or get 503.
-        max_requests: whole ones without an answer; further ones get 503.
-        body_bytes: largest body of a request.
-        buffer_bytes: of the bodies of all requests in progress; further ones of more than 4 KiB get
-            503. It bounds what one frame of the spool can hold.
-        request_seconds: time for a request to arrive as a whole.
-        idle_seconds: after which a connection without a request is closed.
-        stop_seconds: a stopped gateway has ended within this time.
-    """
-
-    host: str = "127.0.0.1"
+    host: str = "127.0.0.1"  # a proxy with TLS stands in front
     port: int = bounded(8080, ge=0, le=65535)
     origins: str = ""
     batch_size: int = bounded(1000, ge=1)
     linger: float = bounded(1.0, gt=0)
+    # At most half of batch_size and of the plan's ``limits.batch_reports``.
     min_batch: int = bounded(50, ge=1)
     max_connections: int = bounded(4096, ge=1, le=100_000)
     max_requests: int = bounded(2048, ge=1, le=100_000)
     body_bytes: int = bounded(4 << 20, ge=1024, le=64 << 20)
+    # It bounds what one frame of the spool can hold.
     buffer_bytes: int = bounded(32 << 20, ge=1 << 20, le=192 << 20)
     request_seconds: float = bounded(10.0, gt=0, le=600)
     idle_seconds: float = bounded(30.0, fixed=True, gt=0, le=3600)
