@@ -30,7 +30,6 @@ def new_secret() -> bytes:
 
 
 def parts(secrets: Iterable[bytes], lineage: str, purpose: bytes, total: int) -> list[int]:
-    """Return the word of each device, mapped to [0, total)."""
     message = b"calmstream/1/" + purpose + b"/" + bytes.fromhex(lineage)
     return [
         int.from_bytes(hmac.digest(secret, message, "sha256")[:8], "big") * total >> WORD_BITS

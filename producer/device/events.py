@@ -149,7 +149,6 @@ def record_of(book: Book, plan: Plan, window: int) -> dict[str, object]:
 
 
 def taken(book: Book, recorded: Recorded, last_day: int) -> Any:
-    """Return the value of an attribute, or None; ``last_day`` is the last that counts."""
     if not recorded.take:
         return book["states"].get(recorded.name)
     entry = book["events"].get(recorded.name, {"first": last_day + 1, "days": []})

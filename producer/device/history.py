@@ -107,7 +107,6 @@ class WaitingReport:
 def with_another(
     waiting: tuple[WaitingReport, ...], plan: Plan, period: int, encoded: bytes
 ) -> tuple[WaitingReport, ...]:
-    """Return what waits with one more report, without the oldest if it is too much."""
     # Half of the grace is the gateway's, for its own way to the log.
     until = plan.window_end(period) + 500 * plan.grace
     new = WaitingReport(secrets.token_hex(16), plan.digest, encoded.decode(), until)

@@ -125,7 +125,6 @@ def counts(plan: Plan, window: int, ends: Any, other: int) -> Any:
 
 
 def status(plan: Plan, slot: int, entries: Entries, now: int) -> Status:
-    """Return whether a device with a slot and these entries may report now, or why not."""
     window, w = plan.window_at(now), plan.guarantee.windows
     if window < 0:
         return Status.NOT_STARTED

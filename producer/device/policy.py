@@ -55,7 +55,6 @@ class Status(StrEnum):
 
 
 def amount(text: object) -> Decimal:
-    """Return an amount of epsilon as an exact decimal."""
     if not isinstance(text, str) or not _AMOUNT.fullmatch(text):
         raise ValueError(f'expected a decimal number in a string such as "8", got {text!r:.40}')
     return Decimal(text)
@@ -213,7 +212,6 @@ class AcceptedPlan:
 
     @property
     def root(self) -> str:
-        """The root key of the certificate; empty for an unsigned plan."""
         return "" if self.statement is None else self.statement.root
 
     @property

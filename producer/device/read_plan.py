@@ -122,7 +122,6 @@ def _check_numbers(document: object) -> None:
 
 
 def _check_work(groups: tuple[Group, ...], epsilon: str) -> None:
-    """Check the work of a report in each group, and of preparing all groups."""
     hashes = comparisons = 0
     for g, group in enumerate(groups):
         work = group.build(epsilon).report_work

@@ -232,5 +232,4 @@ class Reporter:
 
 
 def _policy(state: DeviceState) -> Policy:
-    """Return the stored policy, or the strict default if the store has none."""
     return state.policy or Policy()

@@ -21,7 +21,6 @@ STORE_VERSION = 1
 
 
 def to_bytes(state: DeviceState) -> bytes:
-    """Return the state as JSON, with a SHA-256 over everything else."""
     totals = state.totals
     document = {
         "version": STORE_VERSION,
@@ -113,7 +112,6 @@ T = TypeVar("T")
 
 
 def _of(kind: type[T], value: Any) -> T:
-    """Return the value if it has exactly this type; raise TypeError if not."""
     if type(value) is not kind:
         raise TypeError(f"expected {kind.__name__}")
     return value

@@ -82,7 +82,6 @@ class OpenBatches:
         return sum(len(batch.rows) for batch in self._open.values())
 
     def waits(self, period: int) -> bool:
-        """Whether a report of a window has not left yet."""
         return any(batch.period == period for batch in self._open.values())
 
     def add(
@@ -98,12 +97,10 @@ class OpenBatches:
         return self._leave(batch, now)
 
     def take(self, now: Moment) -> list[OpenBatch]:
-        """Remove and return what leaves now."""
         due = [batch for batch in self._open.values() if self._seconds(batch, now) <= 0]
         return [self._leave(batch, now) for batch in due]
 
     def next_due(self, now: Moment) -> float | None:
-        """Seconds until something is due; None where nothing is open."""
         return min((self._seconds(batch, now) for batch in self._open.values()), default=None)
 
     def _seconds(self, batch: OpenBatch, now: Moment) -> float:

@@ -157,7 +157,6 @@ class BatchSender:
             self._settled(batch.encoded, None)
 
     def _again(self, batch: InFlightBatch, error: CalmstreamError) -> None:
-        """Plan a resend of the same bytes, unless that is of no use."""
         if isinstance(error, FatalError):
             self.fatal = self.fatal or error
         now = self._clock.monotonic()

@@ -155,7 +155,6 @@ class _Run:
         self.expired = self._going() and self._window() >= self.plan.windows
 
     def finish(self) -> ProduceSummary:
-        """Wait for the batches in flight and return the summary."""
         self._wait_while(lambda: self.sender.in_flight > 0)
         self.shown_at = -math.inf
         self._show_progress()
@@ -181,7 +180,6 @@ class _Run:
             self._show_progress()
 
     def _let_window_report(self, window: int) -> None:
-        """Let the devices of a window report in random order, until the window ends."""
         due = self.population.due(window)
         due = due[permutation(len(due), self.population.randomness)]
         for low in range(0, len(due), self.chunk):

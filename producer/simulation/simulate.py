@@ -70,7 +70,6 @@ class Population:
         return np.flatnonzero(may & (self.slot == window % guarantee.windows))
 
     def finished(self, window: int) -> bool:
-        """Whether no device can report in this window or a later one."""
         if window >= self.plan.windows:
             return True
         return self.plan.guarantee.kind == "once" and not len(self.due(window))

@@ -112,7 +112,6 @@ def reports(codec: RowCodec, entries: Iterable[SpoolEntry]) -> bytes:
 
 
 def sealed(numbers: Sequence[int], batches: Iterable[EncodedBatch]) -> bytes:
-    """Return the entries of reports that leave together."""
     parts = [_LEFT.pack(b"O", len(numbers)), np.array(sorted(numbers), "<u4").tobytes()]
     for batch in batches:
         head = _SEALED.pack(b"S", batch.batch_id, batch.group, batch.n, len(batch.value))

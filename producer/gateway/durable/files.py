@@ -54,7 +54,6 @@ class Files:
             return []
 
     def make_directory(self, path: Path) -> None:
-        """Create a directory and its parents, durably."""
         if path.is_dir():
             return
         if path.parent != path:

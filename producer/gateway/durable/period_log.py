@@ -44,7 +44,6 @@ class PeriodLog:
         return self.file.size + self._unused
 
     def recover(self) -> Iterator[tuple[int, SpoolEntry]]:
-        """Read the file again; yield number and report of what has not left yet."""
         waiting: dict[int, SpoolEntry] = {}
         for offset, payload in self.file.recover():
             for entry in self._entries(offset, payload):
@@ -69,7 +68,6 @@ class PeriodLog:
         return found
 
     def settle(self, batch_id: bytes, *, acknowledged: bool) -> None:
-        """Note what became of a batch, to be written with the next frame."""
         if self.unsettled.pop(batch_id, None) is not None:
             self._outcomes.append(Settled(batch_id, acknowledged))
 

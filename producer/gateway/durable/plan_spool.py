@@ -98,7 +98,6 @@ class PlanSpool:
         return waiting + sum(b.n for log in self.logs.values() for b in log.unsettled.values())
 
     def recover(self, now: Moment) -> list[SealedBatch]:
-        """Read what an earlier process left; return the batches that are not settled."""
         self._files.make_directory(self._directory)
         for name in self._files.names(self._directory):
             if (match := _NAME.fullmatch(name)) is not None:
@@ -193,7 +192,6 @@ class PlanSpool:
         return SpoolOutcome.ACCEPTED
 
     def _add(self, period: int, accepted: Sequence[SpoolEntry], now: Moment) -> bool:
-        """Write reports of one window; False where the disk refuses."""
         if period not in self.logs:
             self.logs[period] = self._log(period)
         try:

@@ -121,7 +121,6 @@ class Spool:
         return plan
 
     def add(self, plan: Plan) -> list[tuple[Plan, SealedBatch]]:
-        """Take reports of a plan from now on; return its batches that are not settled."""
         digest = plan.digest
         if digest in self.plans:
             return []
@@ -159,7 +158,6 @@ class Spool:
                         yield from ((spool.plan, batch) for batch in spool.leaving(self.now()))
 
     def next_due(self) -> float | None:
-        """Seconds until something leaves; None where nothing waits."""
         waits = (spool.next_due(self.now()) for spool in self.plans.values())
         return min((seconds for seconds in waits if seconds is not None), default=None)
 

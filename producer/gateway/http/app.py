@@ -136,7 +136,6 @@ class GatewayApp:
     def _checked(
         self, offered: Offered, headers: Mapping[bytes, bytes], media_type: bytes
     ) -> AppKey:
-        """Check what is known before the body."""
         if self._gateway.stopping:
             raise RefusedRequest(GatewayProblem.STOPPING)
         keys = self._gateway.app_keys

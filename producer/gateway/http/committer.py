@@ -92,11 +92,9 @@ class Committer:
         return done
 
     def settle(self, digest: str, batch: SealedBatch | EncodedBatch, acknowledged: bool) -> None:
-        """Note what became of a batch; it becomes durable with a later group."""
         self._call(lambda: self._spool.settle(digest, batch, acknowledged=acknowledged))
 
     def add(self, plan: Plan) -> Future[Any]:
-        """Take reports of a plan from now on; the future ends when they are taken."""
         return self._call(lambda: self._put(self._spool.add(plan)))
 
     def stop(self) -> None:

@@ -37,7 +37,6 @@ class Origins:
         return ((b"access-control-allow-origin", origin), exposed, *_VARY)
 
     def refuses(self, origin: bytes | None) -> str:
-        """Return an origin whose pages may not send, in words; empty where there is none."""
         text = (origin or b"").decode("ascii", "replace")[:100]
         known = self._all or origin is None or origin in self._known
         return "" if known or _ORIGIN.fullmatch(text) is None else text

@@ -191,7 +191,6 @@ class Gateway:
     async def _watch(
         self, stop: threading.Event, serving: asyncio.Task[None], connections: Connections
     ) -> None:
-        """Turn until the end: health, metrics, files that have changed."""
         cut, refreshed = 0, self._clock.monotonic()
         while not stop.is_set() and not serving.done() and self._failure is None:
             await asyncio.sleep(_TURN_SECONDS)

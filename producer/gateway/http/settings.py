@@ -27,7 +27,6 @@ class GatewaySettings(Settings):
     stop_seconds: float = bounded(20.0, gt=0, le=600)
 
     def check(self) -> None:
-        """Check that one body fits into the memory of all bodies."""
         if self.body_bytes > self.buffer_bytes:
             raise InvalidInput(
                 "CALMSTREAM_BODY_BYTES may be at most CALMSTREAM_BUFFER_BYTES: "
