@@ -24,8 +24,7 @@ BEYOND, CERTAIN = 2.0, 3.0
 """By how much evidence exceeds the largest that is expected of noise: four of its deviations. A
 label is shown if its shift is so many standard errors: 1 of 400 is shown by chance."""
 
-_Members = tuple[Indices, Indices]
-"""Draws, and which of the causes of each."""
+_Own = tuple[Indices, Indices]  # draws, and which of the causes of each
 
 
 class _Patterns:
@@ -82,7 +81,7 @@ def supported(targets: Targets, draws: Draws) -> tuple[Cause, ...]:
     return tuple(cause for _, cause in ranked if cause.shifts)
 
 
-def _evidence(targets: Targets, found: _Patterns, own: _Members, turned: Flags) -> float:
+def _evidence(targets: Targets, found: _Patterns, own: _Own, turned: Flags) -> float:
     """Return T: by how many standard errors covariances have a pattern that no other explains."""
     pattern = found.pattern[own]
     mean = np.where(turned[:, None], -pattern, pattern).mean(axis=0)
@@ -95,7 +94,7 @@ def _evidence(targets: Targets, found: _Patterns, own: _Members, turned: Flags) 
     return 0.5 * float((shape * unexplained / spread).sum()) / scale if scale > 0.0 else 0.0
 
 
-def _cause(layout: Layout, found: _Patterns, own: _Members, turned: Flags) -> Cause:
+def _cause(layout: Layout, found: _Patterns, own: _Own, turned: Flags) -> Cause:
     share = np.where(turned, 1.0 - found.share[own], found.share[own])
     if share.mean() > 0.5:  # the side of the fewer people
         turned, share = ~turned, 1.0 - share

@@ -232,9 +232,8 @@ MAX_LIKELY = 16
 def learn_scales(plan: CollectionPlan, tallies: Sequence[Tally]) -> list[Any]:
     """Learn the parameter ``prior_sizes`` from counts, one tally a group of the plan.
 
-    Its first entry is the posterior median of the scale of order 1. The second is a list of three
-    equally likely scales of pairs: the middles of the thirds of their posterior distribution. The
-    others, of order 3 and 4, keep their default ratio to order 2. Cost: O(200 pairs).
+    It holds the posterior median of the scale of order 1, then the middles of the thirds of that of
+    pairs. Orders 3 and 4 keep their default ratio to order 2. Cost: O(200 pairs).
     """
     layout = Layout(plan.domain.cardinalities)
     found = collect(plan, tallies, layout)
@@ -242,10 +241,11 @@ def learn_scales(plan: CollectionPlan, tallies: Sequence[Tally]) -> list[Any]:
     starts = [own.start for own in layout.own]
     precision = found.mean_precision[starts]
     energy = np.add.reduceat(np.square(found.means), starts)
+    known = precision > 0.0
     # Noise of one direction of an attribute, inf without estimate.
-    noise = np.where(precision > 0, 1.0 / np.where(precision > 0, precision, 1.0), np.inf)
+    noise = np.divide(1.0, precision, out=np.full(len(free), np.inf), where=known)
     # Energy of the means without noise, clipped to what a mean can have.
-    clean = np.clip(energy - np.where(precision > 0, noise, 0.0) * free, 0.0, free) / free
+    clean = np.clip(energy - np.where(known, noise, 0.0) * free, 0.0, free) / free
     pairs = np.triu(found.product_precision[np.ix_(starts, starts)], 1)
     i, j = np.nonzero(pairs)
     gap = np.square(found.products - np.outer(found.means, found.means))
@@ -261,8 +261,7 @@ def learn_scales(plan: CollectionPlan, tallies: Sequence[Tally]) -> list[Any]:
 def _learnt(energy: Floats, noise: Floats, free: Floats, median: float) -> list[float]:
     """Return the middles of the thirds of a scale's posterior; energies are of ``free`` directions.
 
-    The prior is log-normal: within a factor of 2 of the median in 2 of 3 cases. With median 0.1 the
-    middles of its own thirds are the default scales of pairs.
+    The prior is log-normal, with a factor of 2: the middles of its own thirds are the default.
     """
     scales = np.exp(np.linspace(np.log(LEAST), 0.0, 200))
     known = np.isfinite(noise)
@@ -283,9 +282,6 @@ def read_scales(value: Any) -> PriorScales:
     """Read the parameter ``prior_sizes``: one number for each order from 1 up to at most 4.
 
     The entry of order 2 may be a list of numbers that are equally likely.
-
-    Raises:
-        PlanError: something else, a negative number, one above 1, or only zeros.
     """
     name, most = "parameter prior_sizes", len(PriorScales().scales)
     if not isinstance(value, list) or not 1 <= len(value) <= most:

@@ -26,7 +26,7 @@ HANDFUL = 10
 
 
 class NoiseAwareModel:
-    """A fitted model; see `Model` and `GroupedAnswers`."""
+    """A fitted model; see `Model`, `GroupedAnswers` and `HiddenCauses`."""
 
     processing: tuple[str, ...] = (
         "pooling by inverse variance",
@@ -37,13 +37,10 @@ class NoiseAwareModel:
     def __init__(
         self, plan: CollectionPlan, tallies: Sequence[Tally], effort: Effort | None = None
     ) -> None:
-        """Fit the tallies, one for each group of the plan."""
         self._layout = layout = Layout(plan.domain.cardinalities)
         views = [view.attributes for group in plan.groups for view in group.views]
         reports = np.concatenate([tally.n for tally in tallies])
-        in_view = np.zeros((len(views), len(plan.domain)), bool)  # views by attributes
-        for row, attributes in zip(in_view, views, strict=True):
-            row[list(attributes)] = True
+        in_view = np.array([np.isin(range(layout.count), view) for view in views])
         self._in_view, self._reports = in_view[reports > 0], reports[reports > 0]
         self._tables: Tables | None = None
         if self._reports.size:
@@ -54,11 +51,6 @@ class NoiseAwareModel:
             self._tables = Tables(targets, draws)
 
     def marginal(self, attributes: Attributes) -> Marginal:
-        """Return the estimate over the given ascending positions.
-
-        Raises:
-            InvalidInput: more than 2^22 cells.
-        """
         cells = prod(int(self._layout.cardinalities[i]) for i in attributes)
         if cells > MAX_QUERY_CELLS:
             raise InvalidInput(f"a table of {cells:,} cells; at most {MAX_QUERY_CELLS:,} are made")
@@ -79,11 +71,9 @@ class NoiseAwareModel:
         return Marginal(attributes, table / table.sum(), stderr, reports, tuple(flags))
 
     def causes(self) -> tuple[Cause, ...]:
-        """Return the causes that the data supports: see `HiddenCauses`."""
         return supported(self._tables.targets, self._tables.draws) if self._tables else ()
 
     def grouped(self, attributes: Attributes, members: Sequence[Floats]) -> tuple[Floats, Floats]:
-        """Return a table over groups of labels and its covariance: see `GroupedAnswers`."""
         marginal = self.marginal(attributes)
         shape = [member.shape[1] for member in members]
         if self._tables is None or not marginal.reports:
@@ -93,11 +83,9 @@ class NoiseAwareModel:
         return sums / sums.sum(), covariance
 
     def dependence(self, pair: Attributes) -> tuple[Floats, Floats] | None:
-        """Return what unbiased estimates say of a pair: see `GroupedAnswers`."""
         return self._tables.targets.dependence(pair) if self._tables else None
 
     def mixture(self) -> tuple[Floats, list[Floats]]:
-        """Return the causes' states in all draws: see `HiddenCauses`."""
         if self._tables is None:
             return np.ones(1), [np.full((1, r), 1.0 / r) for r in self._layout.cardinalities]
         return self._tables.draws.mixture()

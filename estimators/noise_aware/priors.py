@@ -61,7 +61,6 @@ class Loadings:
         self.rescale()
 
     def rescale(self) -> None:
-        """Follow alpha and kappa."""
         per = self.alpha[:, :, None] * self.kappa
         self.scale = per[:, :, self._layout.owner].astype(np.float32)
 
@@ -162,7 +161,6 @@ class BitMargins:
         return -power * np.log1p(t * t / FREEDOM).sum(axis=1), slope
 
     def redraw(self, fields: Reals, random: np.random.Generator) -> None:
-        """Draw the scales given the log odds."""
         power, count = (FREEDOM + 1.0) / 2.0, fields.shape[1]
         t = np.square((fields - self.centre[:, None])[:, :, None] / SCALES)
         prior = -count * np.log(SCALES) - 0.5 * np.square(np.log(SCALES / 0.5))

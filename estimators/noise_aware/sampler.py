@@ -52,7 +52,6 @@ class Effort:
 
     @staticmethod
     def of(targets: Targets) -> Effort:
-        """Return the largest effort whose cost is within its limit."""
         return next(effort for most, effort in EFFORTS if effort.cost(targets) <= most)
 
     def cost(self, targets: Targets) -> float:

@@ -88,10 +88,7 @@ def collect(
 def _add(
     sums: Blocks, tables: Sequence[_Table], by_one_report: float, layout: Layout, orders: int
 ) -> None:
-    """Add tables of one shape to the sums of estimates times precisions, and of precisions.
-
-    ``by_one_report``: the precision of a coefficient by one report.
-    """
+    """Add tables of one shape: to estimates times precisions, and to precisions of coefficients."""
     first, cells = tables[0][0], np.array([table for _, table, _ in tables])
     axes = range(len(first))
     for members in sets_up_to(len(first), min(len(first), max(orders, 2))).members:
@@ -141,13 +138,11 @@ is in so few reports that it says little."""
 class Triples:
     """Moments of three features: of the attribute with most labels, by pairs of the two others.
 
-    Attributes:
-        first, second: (pairs,): columns of each pair.
-        values, variances, known: (columns, pairs): estimates, their variances, and which exist.
+    ``first`` and ``second`` are the columns of each pair: (pairs,). ``values``, ``variances`` and
+    ``known``, whether there is an estimate: (columns, pairs).
     """
 
     def __init__(self, layout: Layout, higher: Blocks) -> None:
-        """``higher``: estimates, of which only those of three attributes are read."""
         by_labels = {
             own: tuple(sorted(own, key=lambda i: (layout.widths[i], i)))
             for own in higher
@@ -231,10 +226,7 @@ class Targets:
 def signs_of(
     plan: CollectionPlan, tallies: Sequence[Tally], layout: Layout, margins: Sequence[Floats]
 ) -> Signs | None:
-    """Return the estimates of mean signs, None without reports on any.
-
-    ``margins`` are tables near the margins, at which variances are taken.
-    """
+    """Return the estimates of mean signs, None without any, with variances at near ``margins``."""
     found: list[tuple[int, Floats, float, float]] = []
     for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
         for view, reports, counts in zip(group.views, tally.n.tolist(), tally.counts, strict=True):

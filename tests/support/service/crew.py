@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import urllib.request
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,13 +53,6 @@ class Crew:
         """Terminate a process (SIGTERM), await a clean end, and start another one."""
         self.stop(self.processes[place])
         self.processes[place] = self._start(place)
-
-    def relieve(self, place: int) -> Process:
-        """Terminate a process (SIGTERM), start another one at once, and return the old one."""
-        leaving = self.processes[place]
-        leaving.signal(signal.SIGTERM)
-        self.processes[place] = self._start(place)
-        return leaving
 
     def stop(self, *processes: Process) -> None:
         """Terminate all (SIGTERM), and await clean ends."""
@@ -113,12 +105,7 @@ class Crew:
 
 def page(process: Process) -> list[tuple[str, float]]:
     """Return the product's series and their values; none while the process does not answer."""
-    try:
-        url = f"http://127.0.0.1:{process.port}/metrics"
-        with urllib.request.urlopen(url, timeout=1) as answer:
-            text = answer.read().decode()
-    except OSError:
-        return []
+    text = process.page("/metrics", 1.0)[1]
     lines = (line.rsplit(" ", 1) for line in text.splitlines() if line.startswith("calmstream_"))
     return [(series, float(value)) for series, value in lines]
 

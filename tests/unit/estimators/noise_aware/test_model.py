@@ -12,18 +12,15 @@ from calmstream.common.errors import InvalidInput
 from calmstream.estimators.marginal import sse
 from calmstream.estimators.methods import get
 from calmstream.estimators.noise_aware.model import NoiseAwareModel
+from calmstream.estimators.numerics.subsets import sets_up_to
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.planning import empty_tallies
 from calmstream.estimators.tally import Tally
 from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of, truth
 
 
-def _answers(model: NoiseAwareModel, d: int) -> list[tuple[int, ...]]:
-    return [a for k in (1, 2, 3, min(d, 4)) if k <= d for a in combinations(range(d), k)]
-
-
 def _assert_valid(model: NoiseAwareModel, d: int) -> None:
-    for attributes in _answers(model, d):
+    for attributes in sets_up_to(d, min(d, 4)).members:
         answer = model.marginal(attributes)
         assert np.isfinite(answer.table).all()
         assert np.isfinite(answer.stderr).all()
@@ -34,12 +31,7 @@ def _assert_valid(model: NoiseAwareModel, d: int) -> None:
 
 @pytest.mark.parametrize(
     "cards",
-    [
-        (2,),
-        (5,),
-        (3, 2, 4),
-        *(pytest.param((2,) * d, marks=pytest.mark.slow) for d in (3, 11)),
-    ],
+    [(2,), (5,), (3, 2, 4), *(pytest.param((2,) * d, marks=pytest.mark.slow) for d in (3, 11))],
 )
 @pytest.mark.parametrize("epsilon", ["0.1", pytest.param("2", marks=pytest.mark.slow)])
 def test_every_table_is_valid_whatever_was_counted(cards: tuple[int, ...], epsilon: str) -> None:
@@ -126,6 +118,25 @@ def test_it_beats_calm_where_noise_matters(epsilon: str) -> None:
                 sse(model.marginal(p).table, truth(domain, codes, p)) for p in pairs
             )
     assert errors[:, 0].sum() < 0.9 * errors[:, 1].sum()
+
+
+def test_where_pairs_show_nothing_the_answer_is_no_worse_than_calms() -> None:
+    domain, users, d = domain_of(*(3,) * 6), 1 << 18, 6
+    codes = np.random.default_rng(6).integers(3, size=(users, d)).astype(np.uint16)
+    for last in (2, 5):  # pairs are independent, two triples are not
+        codes[:, last] = (codes[:, last - 2] + codes[:, last - 1]) % 3
+    plan = plan_for(domain, "4", users, 3)
+    model = NoiseAwareModel(plan, tallies_of(plan, codes, 7))
+    other = replace(plan, groups=get("calm").design(Request(domain, "4", users, 3)).groups)
+    calm = get("calm").fit(other, tallies_of(other, codes, 8))
+    errors = np.zeros(2)
+    for own in combinations(range(d), 3):
+        table = truth(domain, codes, own)
+        errors += [sse(m.marginal(own).table, table) for m in (model, calm)]
+    assert errors[0] < 1.02 * errors[1]
+    strong = truth(domain, codes, (0, 1, 2))
+    without = np.full(27, 1 / 27)
+    assert sse(model.marginal((0, 1, 2)).table, strong) < 0.01 * sse(without, strong)
 
 
 @pytest.mark.parametrize("d", [6, pytest.param(11, marks=pytest.mark.slow)])

@@ -14,7 +14,7 @@ from calmstream.estimators.noise_aware.statistics import Targets, cell_variance,
 from calmstream.estimators.numerics.raking import rake
 from calmstream.estimators.numerics.subsets import sets_up_to
 from calmstream.estimators.plan.pilots import PooledPilots
-from tests.support.noise_aware import domain_of, plan_for, tallies_of
+from tests.support.noise_aware import domain_of, plan_for, tallies_of, truth
 
 PAIRS = ((1, 2), (0, 2), (0, 1))
 
@@ -114,6 +114,24 @@ def test_estimates_of_bits_are_means_over_all_views_by_inverse_variance() -> Non
         else:
             own = found.higher[members][0].item(), found.higher[members][1]
         assert own == pytest.approx(expected, rel=1e-9)
+
+
+def test_blocks_are_pooled_by_precision_and_unbiased() -> None:
+    domain, n = domain_of(2, 3, 3), 1 << 14
+    plan = plan_for(domain, "4", 1 << 22, 3)
+    assert any(len(view.attributes) == 3 for group in plan.groups for view in group.views)
+    codes = np.random.default_rng(5).integers(0, (2, 3, 3), size=(n, 3)).astype(np.uint16)
+    codes[:, 2] = (codes[:, 0] + codes[:, 1]) % 3
+    layout = Layout((2, 3, 3))
+    exact = layout.interactions(truth(domain, codes, (0, 1, 2)).reshape(2, 3, 3), (0, 1, 2))
+    found = [
+        collect(plan, tallies_of(plan, codes, seed), layout, 3).higher[0, 1, 2]
+        for seed in range(40)
+    ]
+    energy = [np.square(block - exact).sum() * precision / 4 for block, precision in found]
+    assert np.mean(energy) < 1.0 + 4 * np.sqrt(2 / (4 * 40))
+    mean = np.mean([block for block, _ in found], axis=0)
+    assert np.abs(mean - exact).max() < 5 * np.sqrt(1 / (40 * found[0][1]))
 
 
 def test_raking_reaches_margins_and_survives_contradictions() -> None:

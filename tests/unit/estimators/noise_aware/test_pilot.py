@@ -15,12 +15,9 @@ from calmstream.common.errors import PlanError
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.estimators.methods.noise_aware import NoiseAware
-from calmstream.estimators.noise_aware.design import (
-    PriorScales,
-    learn_scales,
-)
+from calmstream.estimators.noise_aware.design import PriorScales, learn_scales
 from calmstream.estimators.noise_aware.layout import Layout
-from calmstream.estimators.noise_aware.statistics import Statistics, collect
+from calmstream.estimators.noise_aware.statistics import collect
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.plan.pilots import pool, read_earlier
@@ -152,19 +149,12 @@ def test_pooling_is_by_inverse_variance() -> None:
     layout = Layout(cards)
     one, two = collect(pilot, first, layout), collect(child, second, layout)
     both = collect(*pool(child, second, read_earlier(child.parameters, child.domain)), layout)
-
-    def pooled(name: str) -> np.ndarray:
-        weight = {"means": "mean_precision", "products": "product_precision"}[name]
-        a, b = getattr(one, weight), getattr(two, weight)
-        total = np.where(a + b > 0, a + b, 1.0)
-        return (a * getattr(one, name) + b * getattr(two, name)) / total
-
-    for name, weight in (("means", "mean_precision"), ("products", "product_precision")):
-        away = (getattr(both, name) - pooled(name)) * np.sqrt(getattr(both, weight))
-        assert np.abs(away).max() < 1e-9
-        expected = getattr(one, weight) + getattr(two, weight)
-        np.testing.assert_allclose(getattr(both, weight), expected, rtol=1e-7)
-    assert isinstance(both, Statistics)
+    for name, precision in (("means", "mean_precision"), ("products", "product_precision")):
+        (x, a), (y, b), (found, known) = (
+            (getattr(each, name), getattr(each, precision)) for each in (one, two, both)
+        )
+        np.testing.assert_allclose(known, a + b, rtol=1e-7)
+        np.testing.assert_allclose(found * known, a * x + b * y, atol=1e-9 * known.max())
 
 
 @pytest.mark.slow
@@ -200,16 +190,14 @@ def test_a_pilot_without_child_reports_answers_its_totals() -> None:
     assert METHOD.fit(child, empty_tallies(child)).marginal((0, 1)).reports == 0
 
 
-# What is refused
-
-
-def test_a_pilot_without_counts_is_refused() -> None:
-    pilot, _ = draft(domain_of(2, 2, 2), method="noise-aware")
-    with pytest.raises(PlanError, match="nothing is counted yet"):
-        METHOD.follow(pilot, empty_tallies(pilot))
-
-
-def test_a_pilot_whose_counts_are_no_tables_is_refused() -> None:
-    pilot, _ = draft(domain_of(2, 2, 2), method="inp-ht")
-    with pytest.raises(PlanError, match=r"learns from noise-aware, calm, .*; the pilot is inp-ht"):
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        ("noise-aware", "nothing is counted yet"),
+        ("inp-ht", r"learns from noise-aware, calm, .*; the pilot is inp-ht"),
+    ],
+)
+def test_a_pilot_without_counts_or_tables_is_refused(method: str, message: str) -> None:
+    pilot, _ = draft(domain_of(2, 2, 2), method=method)
+    with pytest.raises(PlanError, match=message):
         METHOD.follow(pilot, empty_tallies(pilot))

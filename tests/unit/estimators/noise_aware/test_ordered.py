@@ -11,16 +11,9 @@ import pytest
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.kinds import Number, Ordered
 from calmstream.estimators.noise_aware.model import NoiseAwareModel
-from calmstream.estimators.noise_aware.ordered import (
-    levels_of,
-)
+from calmstream.estimators.noise_aware.ordered import label_places, levels_of
 from calmstream.estimators.plan.pilots import PooledPilots
-from tests.support.noise_aware import (
-    domain_of,
-    plan_for,
-    tallies_of,
-    truth,
-)
+from tests.support.noise_aware import domain_of, plan_for, tallies_of, truth
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,6 +57,59 @@ def test_categories_bits_and_attributes_of_many_labels_have_no_order() -> None:
     assert levels_of(number([str(i) for i in range(300)])) is None
 
 
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["1", "2", "3"], [0, 1, 2]),
+        (["10", "9", "-1", "0.5"], [3, 2, 0, 1]),
+        (["1e3", "2e3", "5"], [1, 2, 0]),
+        (["18-24", "25-34", "35-44", "65+", "(missing)"], [0, 1, 2, 3, None]),
+        (["10..19", "0..9", "20..99"], [1, 0, 2]),
+        (["-3..-1", "0", "1..2"], [0, 1, 2]),
+        (["< 1 year", "1 year", "2 years", "10+ years"], [0, 1, 2, 3]),
+        (["$1,000-$2,000", "under $1,000", "over $2,000"], [1, 0, 2]),
+        (["[0, 5)", "[5, 10)", "[10, 20)"], [0, 1, 2]),
+        (["50 or more", "20-49", "0 to 19"], [2, 1, 0]),
+        (["0", "1 or 2", "3 or 4"], [0, 1, 2]),
+        (["<=10", "10", ">10"], [0, 1, 2]),
+        (["10%", "30 %", "20%"], [0, 2, 1]),
+        (["1,", "3,", "2,"], [0, 2, 1]),
+    ],
+)
+def test_labels_have_the_order_of_their_numbers(
+    labels: list[str], expected: list[int | None]
+) -> None:
+    found = label_places(labels)
+    assert found is not None
+    wanted = [np.nan if place is None else float(place) for place in expected]
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["a", "b", "c"],
+        ["1", "2", "3", "x", "y"],  # too few numbers
+        ["1", "1.0", "2"],  # two with the same number
+        ["1 child", "2 dogs", "3 cats"],
+        ["01-sales", "02-service", "03-other"],
+        ["v1", "v2", "v3"],
+        ["nan", "inf", "1"],
+        ["", " ", "1"],
+    ],
+)
+def test_other_labels_have_none(labels: list[str]) -> None:
+    assert label_places(labels) is None
+
+
+def test_levels_come_first_in_their_order_then_other_labels() -> None:
+    levels = levels_of(Attribute("x", ("10", "missing", "9", "11")))
+    assert levels is not None
+    assert levels.codes.tolist() == [2, 0, 3, 1]
+    assert levels.lone.tolist() == [False, False, False, True]
+    assert (levels.count, levels.stated) == (3, False)
+
+
 def ordered(domain: Domain, *positions: int) -> Domain:
     """The domain with an order of the labels of some attributes."""
     return Domain(
@@ -84,17 +130,17 @@ def records(cards: Sequence[int], n: int, seed: int, weight: float = 0.3) -> np.
     return np.stack(columns, axis=1).astype(np.uint16)
 
 
+Models = tuple[Domain, np.ndarray, NoiseAwareModel, NoiseAwareModel]
+
+
 @pytest.fixture(scope="module")
-def models() -> tuple[Domain, np.ndarray, NoiseAwareModel, NoiseAwareModel]:
+def models() -> Models:
     domain = domain_of(24, 12, 2)
     codes = records((24, 12, 2), 40_000, 3)
     plan = plan_for(domain, "1", len(codes), 2)
     tallies = tallies_of(plan, codes, 4)
     pooled = PooledPilots(ordered(domain, 0, 1), 2, plan.groups, plan.mechanisms)
     return domain, codes, NoiseAwareModel(plan, tallies), NoiseAwareModel(pooled, tallies)
-
-
-Models = tuple[Domain, np.ndarray, NoiseAwareModel, NoiseAwareModel]
 
 
 def test_an_order_lowers_the_error_of_pairs(models: Models) -> None:
