@@ -73,7 +73,6 @@ def encode_row(row: Row, index: int) -> bytes:
 
 
 def encode_rows(rows: Sequence[Row]) -> bytes:
-    """Encode the records of a batch without compression."""
     return b"".join(encode_row(row, i) for i, row in enumerate(rows))
 
 
@@ -133,14 +132,11 @@ def frame(
 
 
 def batch(rows: Sequence[Row], codec: int = 0, **stated: object) -> bytes:
-    """Encode a valid batch."""
     payload = compress(codec, encode_rows(rows))
     return frame(payload, len(rows), codec=codec, **stated)  # type: ignore[arg-type]
 
 
 class RefusedError(Exception):
-    """The broker refused a batch with this error code."""
-
     def __init__(self, code: int) -> None:
         super().__init__(f"error code {code}")
         self.code = code

@@ -11,11 +11,9 @@ class ManualClock:
         self.seconds = seconds
 
     def now_ms(self) -> int:
-        """Return ``wall_ms``."""
         return self.wall_ms
 
     def monotonic(self) -> float:
-        """Return ``seconds``."""
         return self.seconds
 
     def sleep(self, seconds: float) -> None:
@@ -23,6 +21,5 @@ class ManualClock:
         self.advance(seconds)
 
     def advance(self, seconds: float) -> None:
-        """Advance both clocks by this many seconds."""
         self.wall_ms += round(seconds * 1000)
         self.seconds += seconds

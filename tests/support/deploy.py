@@ -134,7 +134,6 @@ class Rendering:
         return {each["name"] for each in self.container(component).get("env") or ()}
 
     def mounted(self, component: str) -> dict[str, str]:
-        """Return the mount paths of its volumes, by name."""
         mounts = self.container(component)["volumeMounts"]
         return {mount["name"]: mount["mountPath"] for mount in mounts}
 
@@ -181,7 +180,6 @@ SAMPLES = (LOCAL, GATEWAY, SERVE, SINK, CENTRAL, PLANS, TRIAL_PLANS)
 
 
 def assert_confined(pod: dict[str, Any]) -> None:
-    """Assert that a pod runs without root and with few rights."""
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["securityContext"]["runAsUser"] == 10001
     assert pod["automountServiceAccountToken"] is False

@@ -16,8 +16,6 @@ from calmstream.common.errors import CalmstreamError, RecoverableError
 
 
 class SendFault(Enum):
-    """The outcome of one send."""
-
     NONE = "appended and acknowledged"
     FAIL = "not appended; the delivery raises RecoverableError"
     DUPLICATE = "appended twice, as by a retry after a lost acknowledgement; acknowledged"
@@ -145,7 +143,6 @@ class FaultyBroker(InProcessBroker):
             return list(self._cluster.log(partition).records)
 
     def grow(self, topic: str, partitions: int) -> None:
-        """Add empty partitions to a topic, up to this number."""
         with self._cluster.lock:
             self._cluster.grow(topic, partitions)
 

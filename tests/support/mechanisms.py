@@ -77,7 +77,6 @@ def codes(mechanism: Mechanism, reports: Reports) -> Array:
 
 
 def possible_codes(mechanism: Mechanism) -> list[int]:
-    """Return every possible code, increasing."""
     if mechanism.name == "subset-selection":
         size = mechanism.parameters()["size"]
         return sorted(sum(1 << c for c in s) for s in combinations(range(mechanism.cells), size))

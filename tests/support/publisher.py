@@ -130,17 +130,14 @@ class SlotLog:
         return self.group * self.plan.partitions + self.partition
 
     def report(self, window: int, *cells: int) -> SlotLog:
-        """Append a report for each cell; return this log."""
         self.events += [(window, cell) for cell in cells]
         return self
 
     def close(self, window: int) -> SlotLog:
-        """Append a record that closes the window; return this log."""
         self.events.append(window)
         return self
 
     def cells(self, below: int, window: int) -> list[int]:
-        """Return the cells reported for a window below an offset."""
         events = self.events[:below]
         return [e[1] for e in events if not isinstance(e, int) and e[0] == window]
 
@@ -184,12 +181,10 @@ class SlotLog:
         return key, encode_closed(self.plan, record)
 
     def closed_windows(self) -> list[int]:
-        """Return the closed windows in the order of closing."""
         return [e for e in self.events if isinstance(e, int)]
 
 
 def slot_logs(plan: Plan) -> list[SlotLog]:
-    """Return an empty log for each input partition of a plan, group by group."""
     return [
         SlotLog(plan, group, partition)
         for group in range(len(plan.groups))
@@ -198,7 +193,6 @@ def slot_logs(plan: Plan) -> list[SlotLog]:
 
 
 def histogram(cells: list[int]) -> list[int]:
-    """Return how often each of the four cells occurs."""
     counted = Counter(cells)
     return [counted[cell] for cell in range(4)]
 
@@ -238,7 +232,6 @@ class Bench:
         self.start_tests: Callable[[Callable[[], None]], None] = lambda run: run()
 
     def put(self, log: SlotLog, record: tuple[bytes, bytes | None]) -> None:
-        """Append one record to the state topic."""
         self.sink.send(self.names.state, *record, partition=log.partition).wait(5)
 
     def put_all(self) -> None:
@@ -284,7 +277,6 @@ class Bench:
         return PublishingSession(self.context(), broker or self.broker, self._estimates())
 
     def context(self) -> PublisherContext:
-        """Return what the parts of a publisher share."""
         return publisher_context(self.plan, self.names, self.clock, self.config)
 
     def _estimates(self) -> EstimateRunner:
@@ -316,7 +308,6 @@ class Bench:
         return shown(self.plan, self.snapshot_records())
 
     def kinds(self) -> list[tuple[int, Kind]]:
-        """Return window and kind of the snapshots that a new subscriber receives."""
         return [(snapshot.window, snapshot.kind) for snapshot in self.shown()]
 
 

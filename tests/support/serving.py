@@ -58,8 +58,6 @@ def recount(bench: Bench, keep: Callable[[bytes], bool]) -> list[Record]:
 
 @dataclass
 class Serving:
-    """A running server."""
-
     address: str
     service: PlanService
     server: ResultsServer

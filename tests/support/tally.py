@@ -53,12 +53,10 @@ def small_plan(
 
 
 def names_of(plan: Plan, namespace: str = "test") -> TopicNames:
-    """Return the plan's topic names in a namespace."""
     return TopicNames(namespace, plan.name, plan.digest, len(plan.groups), plan.partitions)
 
 
 def batch_id(number: int) -> bytes:
-    """Return the batch id, 16 bytes, that tests use for a number."""
     return hashlib.sha256(number.to_bytes(8, "big")).digest()[:16]
 
 
@@ -102,7 +100,6 @@ def outcome_of(result: ChunkOutcome, first: int, index: int) -> RecordOutcome:
 
 
 def fold_one(fold: PartitionFold, one: Record) -> RecordOutcome:
-    """Fold a single record."""
     (chunk,) = in_chunks([one])
     result = fold.fold_chunk(chunk)
     assert result.stop == 1

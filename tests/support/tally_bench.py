@@ -145,7 +145,6 @@ class Stage:
         )
 
     def input(self, number: int = 0, group: int = 0) -> Partition:
-        """Return a partition of a group's reports topic."""
         return Partition(self.names.reports(group), number)
 
     def send(
@@ -187,14 +186,11 @@ class Stage:
             self.clock.advance(step)
 
     def together(self, worker: TallyWorker, publisher: Publisher, count: int = 12) -> None:
-        """Take ``count`` turns of a worker and of a publisher."""
         for _ in range(count):
             self.turns(worker, count=1)
             publisher.turn()
 
     def to_the_end(self, worker: TallyWorker, publisher: Publisher) -> None:
-        """Take turns of a worker and a publisher until everything is published."""
-
         def finished() -> bool:
             self.together(worker, publisher, 1)
             return publisher.finished
@@ -213,7 +209,6 @@ class Stage:
     # What the topics hold
 
     def snapshots(self, *kinds: Kind) -> list[Snapshot]:
-        """Return the snapshots that a new subscriber receives, of these kinds or of all."""
         snapshots = subscribe(
             self.plan, self.broker, namespace="test", follow=False, poll_seconds=0,
             kinds=kinds or tuple(Kind),
@@ -221,7 +216,6 @@ class Stage:
         return list(snapshots)
 
     def state_records(self, number: int = 0) -> list[Record]:
-        """Return the records of a partition of the state topic."""
         return self.broker.records(Partition(self.names.state, number))
 
     def states(self, number: int = 0, group: int = 0) -> list[PartitionState]:
@@ -247,7 +241,6 @@ class Stage:
         return [(DeadLetter.from_headers(r.headers, self.plan), r) for r in records]
 
     def recount(self, number: int = 0, group: int = 0) -> PartitionFold:
-        """Return a new fold that has counted the whole log of an input partition."""
         partition = self.input(number, group)
         info = self.topics.describe([partition.topic])[partition.topic]
         fold = PartitionFold.start(self.plan, group, info.id)
@@ -269,7 +262,6 @@ def await_requests(seconds: float = 60.0) -> None:
 
 
 def sample(worker: TallyWorker, name: str, **labels: str) -> float:
-    """Return the value of a worker's metric."""
     values = [
         s.value
         for family in worker.registry.collect()

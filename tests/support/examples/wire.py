@@ -68,7 +68,6 @@ def texts() -> list[dict[str, Any]]:
 
 
 def groups_of(plan: Plan) -> dict[str, int]:
-    """Return the first group of each mechanism."""
     names = [mechanism.name for mechanism in plan.mechanisms]
     return {name: names.index(name) for name in sorted(set(names))}
 

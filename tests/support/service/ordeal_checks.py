@@ -39,7 +39,6 @@ class Findings:
     data: Path  # the broker's directory
 
     def inputs(self) -> list[Input]:
-        """Return all input partitions."""
         groups = range(len(self.plan.groups))
         return [(g, p) for g in groups for p in range(self.plan.partitions)]
 
@@ -94,7 +93,6 @@ class Findings:
         return manifests
 
     def tables(self, manifest: Manifest) -> list[MarginalRecord]:
-        """Return the tables of a set that :meth:`manifests` has returned."""
         return [self._tables[name] for name in manifest.marginals]
 
     def dead_letters(self) -> list[tuple[dict[str, str], int]]:
@@ -130,17 +128,14 @@ class Comparison:
         return sorted(shared)
 
     def share(self, group: int, windows: range) -> Share:
-        """Return the reports and rejects of a group in some windows."""
         own = [r for where, r in self.recounts.items() if where[0] == group]
         return sum((r.windows[w] for r in own for w in windows if w in r.windows), Share())
 
     def rejects(self) -> Counter[str]:
-        """Return the number of rejections by reason."""
         shares = (s for r in self.recounts.values() for s in r.windows.values())
         return sum((share.rejects for share in shares), Counter())
 
     def check(self) -> None:
-        """Fail at the first cell that differs."""
         self._check_closed()
         self._check_states()
         for kind in (Kind.FINAL, Kind.TOTAL):

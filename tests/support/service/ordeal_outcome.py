@@ -33,7 +33,6 @@ class Outcome:
     rejections: Counter[str] = field(default_factory=Counter)
 
     def lines(self) -> list[str]:
-        """Return the outcome as lines of text."""
         reasons = ", ".join(f"{name} {count:,}" for name, count in sorted(self.rejections.items()))
         latest = max(self.finals.values(), default=0.0)
         flow = (

@@ -108,7 +108,6 @@ class Place:
         return os.environ | self.environment | {"CALMSTREAM_BOOTSTRAP": self.bootstrap}
 
     def shell(self, script: str) -> str:
-        """Run a script in the folder; return what it printed."""
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", script],
             cwd=self.folder,
@@ -155,7 +154,6 @@ class Place:
         self.shell(script)
 
     def begin(self) -> None:
-        """A procedure begins now."""
         self.commands, self._began = 0, time.monotonic()
 
     def took(self, procedure: str, *plans: str) -> None:

@@ -99,7 +99,6 @@ class Process:
             raise AssertionError(f"still running after {seconds} s:\n{self.tail()}") from None
 
     def kill(self) -> None:
-        """Kill the process (SIGKILL) if it still runs."""
         self.child.kill()
         self.child.wait(ANSWER_SECONDS)
 

@@ -98,7 +98,6 @@ class PrometheusServer:
         return [value for value in numbers if not math.isnan(value)]
 
     def firing(self) -> set[str]:
-        """Return the names of the alerts that fire now."""
         listed = self._json("/api/v1/alerts")["alerts"]
         return {alert["labels"]["alertname"] for alert in listed if alert["state"] == "firing"}
 

@@ -33,8 +33,6 @@ HOUR_MS = 3_600_000
 
 @dataclass
 class Running:
-    """A worker that runs in a thread."""
-
     worker: TallyWorker
     registry: CollectorRegistry
     stop: threading.Event
@@ -42,7 +40,6 @@ class Running:
     failures: list[BaseException]
 
     def end(self, seconds: float = 30.0) -> None:
-        """Stop it gracefully."""
         self.stop.set()
         self.thread.join(seconds)
         assert not self.thread.is_alive()
@@ -56,7 +53,6 @@ class Running:
         return f"{type(error).__name__}: {error}"
 
     def metric(self, name: str) -> float:
-        """Return the sum of one metric over its labels."""
         return sum(
             sample.value
             for family in self.registry.collect()
@@ -104,7 +100,6 @@ class Stage:
         return connect(self.bootstrap, **(given | self.limits | limits))
 
     def worker(self, clock: SystemClock | None = None, **settings: Any) -> Running:
-        """Start a worker with clients of its own."""
         given = {
             "checkpoint_seconds": 0.5,
             "poll_seconds": 0.1,

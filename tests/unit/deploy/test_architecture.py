@@ -16,13 +16,11 @@ Arrows = set[tuple[str, str]]
 
 
 def rooms(package: str) -> set[str]:
-    """Return the folders of a package that hold modules."""
     folders = (path.parent for path in (ROOT / package).glob("*/__init__.py"))
     return {folder.name for folder in folders if not folder.is_symlink()} - DATA_FOLDERS
 
 
 def drawn() -> dict[str, Arrows]:
-    """Return the arrows of each subgraph of the drawing, by package."""
     (drawing,) = re.findall(r"```mermaid\nflowchart TD\n(.*?)```", TEXT, re.DOTALL)
     labels = dict(re.findall(r"(\w+)\[(\w+)\]", drawing))
     found = {}

@@ -70,7 +70,6 @@ def leaves(values: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def changed(path: str, value: Any) -> Any:
-    """Return another value of the same kind."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, int):
@@ -102,7 +101,6 @@ def rendered(values: str) -> str:
 
 
 def has_effect(leaf: tuple[str, Any]) -> bool:
-    """Return whether a changed value changes the release."""
     path, default = leaf
     base = AGGREGATOR if path.startswith("aggregator.") else ALL
     present = at(base, path)

@@ -59,7 +59,6 @@ def links(page: Path) -> list[tuple[Path, str]]:
 
 
 def anchors(page: Path) -> set[str]:
-    """Return the anchors of a page's headings."""
     heads = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
 
