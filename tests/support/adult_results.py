@@ -61,13 +61,7 @@ class Results:
         self._names = plan_names(self.plan, NAMESPACE)
         self.broker.topics().create(self._names.specs(86_400_000))
         self._sink = self.broker.sink()
-        self._totals = [
-            Tally(
-                np.zeros(len(group.views), np.int64),
-                np.zeros((len(group.views), m.width), np.int64),
-            )
-            for group, m in zip(self.plan.groups, self.plan.mechanisms, strict=True)
-        ]
+        self._totals = planning.empty_tallies(self.plan)
         self.windows = 0
         self._session: PublishingSession | None = None
         for _ in range(windows):

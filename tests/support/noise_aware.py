@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calmstream.estimators.domain import Attribute, Domain
-from calmstream.estimators.methods.noise_aware import NoiseAware
 from calmstream.estimators.noise_aware.layout import Layout
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.request import Request
-from calmstream.estimators.planning import default_marginals
 from calmstream.evaluation.population import collect
+from tests.support.plans import draft
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,24 +34,7 @@ def crossed(layout: Layout) -> NDArray[np.bool_]:
 
 
 def plan_for(domain: Domain, epsilon: str, users: int, k: int) -> Plan:
-    design = NoiseAware().design(Request(domain, epsilon, users, k))
-    return Plan(
-        name="noise-aware",
-        purpose="test",
-        owner="test",
-        lineage="0" * 32,
-        domain=domain,
-        epsilon=epsilon,
-        k=k,
-        method="noise-aware",
-        parameters=design.parameters,
-        groups=design.groups,
-        start=0,
-        expires=60,
-        window=60,
-        users=users,
-        marginals=default_marginals(domain),
-    )
+    return draft(domain, epsilon, users, k, "noise-aware")[0]
 
 
 def tallies_of(plan: Plan, codes: NDArray[Any], seed: int) -> list[Tally]:
