@@ -212,7 +212,6 @@ def lopub(setting: Setting, sets: Sequence[Attributes], run: int) -> list[float]
 
 
 def uniform(setting: Setting, sets: Sequence[Attributes]) -> list[float]:
-    """Return the errors of the uniform table, by attribute set."""
     table = table_of(setting.dataset)
     truths = (table.domain.histogram(table.codes, s) / len(table.codes) for s in sets)
     return [float(np.abs(truth - 1.0 / truth.size).max()) for truth in truths]

@@ -30,8 +30,6 @@ Axes = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Windows:
-    """Windows of one side."""
-
     domain: Domain  # attributes of a record
     views: tuple[tuple[Mechanism, View], ...]  # mechanism and view of every view
     reports: Counts  # shape (windows, views)

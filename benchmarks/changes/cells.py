@@ -110,7 +110,6 @@ _KINDS: dict[str, Callable[..., dict[str, Any]]] = {
 
 
 def measure(name: str) -> dict[str, Any]:
-    """Return the result of a cell."""
     kind, *rest = name.split("/")
     return _KINDS[kind](*rest)
 

@@ -41,7 +41,6 @@ def single_view(
 
 
 def view_frequencies(domain: Domain, groups: Sequence[Group], codes: np.ndarray) -> list[Floats]:
-    """Return the distribution of the inputs of every view."""
     return [
         np.bincount(view.inputs(codes, domain), minlength=view.cells(domain)) / len(codes)
         for group in groups

@@ -47,7 +47,6 @@ def cells(args: argparse.Namespace) -> Iterator[Cell]:
 
 
 def run(study: Study, wanted: Iterable[Cell], args: argparse.Namespace) -> None:
-    """Measure the cells that have no result yet."""
     started = time.monotonic()
     results = study.read()
     todo = [cell for cell in wanted if cell.name not in results]

@@ -91,7 +91,6 @@ def devices(dataset: str, d: int, users: int, repeat: int) -> Codes:
 def truths(
     dataset: str, domain: Domain, users: int, repeat: int, targets: tuple[Attributes, ...]
 ) -> list[Floats]:
-    """Return the true tables of the targets among the devices of a repeat."""
     codes = devices(dataset, len(domain), users, repeat)
     return [domain.histogram(codes, target) / users for target in targets]
 

@@ -59,7 +59,6 @@ class Judge:
         self._sound: set[str] = set()
 
     def judge(self, mutant: Mutant) -> dict[str, Any]:
-        """Run the tests of one mutant; return the verdict as a record of the results."""
         began = time.monotonic()
         tests, left_out = self._tests(mutant)
         verdict, killer = ("survived" if tests else "not covered"), ""
@@ -196,7 +195,6 @@ def identity(mutant: Mutant | dict[str, Any]) -> tuple[Any, ...]:
 
 
 def main() -> None:
-    """Draw the mutants, run them, write each verdict, and print the totals."""
     asked = arguments()
     drawn, files = draw(asked)
     out = asked.resume or asked.out

@@ -266,7 +266,6 @@ def _present_names(moved: Mapping[str, Any], file: str, function: str) -> list[s
 
 
 def matches(root: Path, globs: Iterable[str]) -> list[str]:
-    """Return the paths of the files that match, relative to the root."""
     found = {glob: sorted(str(p.relative_to(root)) for p in root.glob(glob)) for glob in globs}
     if missing := [glob for glob, files in found.items() if not files]:
         raise SystemExit(f"no file matches {', '.join(missing)}; correct AREAS or --files")

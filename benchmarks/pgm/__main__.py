@@ -34,7 +34,6 @@ EPSILONS = ("0.2", "0.5", "1", "2")
 
 
 def points(args: argparse.Namespace) -> Iterator[Point]:
-    """Yield the points, small domains first."""
     # The innermost loop is over data sets: those of binary attributes have the same views, so they
     # share the compiled code.
     order = product(args.d or (8, 16), args.n or (18, 16), args.epsilon or EPSILONS)

@@ -103,7 +103,6 @@ class Cliques:
         return Stacked(potentials.domain, self.gather(table))
 
     def spread(self, values: Array) -> Array:
-        """Sum all potentials in every cell of the joint table."""
         return self._spread_bits(values) if self.binary else self._spread_tables(values)
 
     def gather(self, table: Array) -> Array:
@@ -218,12 +217,10 @@ class Cliques:
 
 @lru_cache(maxsize=4)
 def cliques_of(cardinalities: tuple[int, ...], views: tuple[Attributes, ...]) -> Cliques:
-    """Return the cached arrangement of these views."""
     return Cliques(cardinalities, views)
 
 
 def hadamard(bits: int) -> Floats:
-    """Return the Walsh-Hadamard matrix, entries +1 and -1."""
     step = np.array([[1.0, 1.0], [1.0, -1.0]])
     return np.asarray(reduce(np.kron, [step] * bits, np.ones((1, 1))))
 
