@@ -11,14 +11,14 @@ import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from prometheus_client import CollectorRegistry
 
 from benchmarks.speed import starting
 from benchmarks.speed.rows import Row, best
-from benchmarks.speed.tally import Case, plan_of, records_of
 from calmstream.broker.kafka import KafkaBroker
 from calmstream.broker.names import TopicNames
 from calmstream.broker.records import Chunk
@@ -31,12 +31,58 @@ from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.consumer.tally.folding.batch_ids import BatchIds, as_ids
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.worker import TallyWorker
-from calmstream.estimators.plan import Plan
+from calmstream.estimators.domain import Domain
+from calmstream.estimators.plan import Group, Plan
+from calmstream.estimators.randomness import SystemRandomness
+from calmstream.estimators.view import View
+from calmstream.estimators.wire.batch import Batch, encode_batch
 
 POLL_RECORDS = 5000
 DEADLINE = 300.0
 RETENTION_MS = 86_400_000
 IDS = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What a record holds: a mechanism over 2^bits cells, and so many reports."""
+
+    mechanism: str
+    bits: int
+    reports: int
+
+
+def plan_of(case: Case) -> Plan:
+    """Return a plan of one view whose first window is the present hour."""
+    start = int(time.time()) // 3600 * 3600
+    spec = {"name": case.mechanism, "cells": 1 << case.bits}
+    return Plan(
+        name="bench",
+        purpose="benchmark",
+        owner="benchmark",
+        lineage="0" * 32,
+        domain=Domain.binary(case.bits),
+        epsilon="1",
+        k=2,
+        method="calm",
+        parameters={},
+        groups=(Group(spec, (View(tuple(range(case.bits))),), (1,)),),
+        start=start,
+        expires=start + 7200,
+        window=3600,
+        grace=3600,
+        skew=3600,
+        users=1_000_000,
+        marginals=((0,),),
+    )
+
+
+def bodies(plan: Plan, case: Case, count: int) -> Iterator[bytes]:
+    """Yield batches of randomised reports of the first window."""
+    mechanism, source = plan.mechanisms[0], SystemRandomness()
+    truth = np.random.default_rng(1).integers(0, mechanism.cells, (count, case.reports))
+    for row in truth:
+        yield encode_batch(plan, 0, Batch(0, case.reports, None, mechanism.perturb(row, source)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +119,12 @@ def existing(broker: KafkaBroker, specs: Sequence[TopicSpec]) -> Iterator[None]:
 @contextmanager
 def filled(broker: KafkaBroker, bootstrap: str, case: Case, count: int) -> Iterator[Backlog]:
     """Fill a new topic with randomised reports of the window that is open now."""
-    start = int(time.time()) // 3600 * 3600
-    bare = plan_of(case)
-    plan = replace(bare, start=start, expires=start + 7200, skew=3600, grace=3600)
+    plan = plan_of(case)
     backlog = Backlog(broker, bootstrap, plan, f"bench-{secrets.token_hex(4)}", count, case.reports)
     with existing(broker, backlog.names().specs(RETENTION_MS)):
         sink = broker.sink()
-        for record in records_of(plan, case, count):
-            sink.send(backlog.where.topic, record.key, record.value, partition=0)
+        for body in bodies(plan, case, count):
+            sink.send(backlog.where.topic, secrets.token_bytes(16), body, partition=0)
         sink.flush(DEADLINE)
         sink.close(1.0)
         yield backlog
