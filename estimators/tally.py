@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Counts = NDArray[np.int64]
-_MOST = 1 << 53
+MOST_COUNT = 1 << 53
+"""Largest count: sums over a thousand partitions still fit 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +70,6 @@ def _integers(rows: Any, length: int, width: int) -> Counts:
     for row in rows:
         if type(row) is not list or len(row) != width or not set(map(type, row)) <= {int}:
             raise ValueError(f"not a tally: expected {width} integers")
-        if row and not 0 <= min(row) <= max(row) <= _MOST:
+        if row and not 0 <= min(row) <= max(row) <= MOST_COUNT:
             raise ValueError("a tally has a negative count or one that is too large")
     return np.array(rows, np.int64).reshape(length, width)

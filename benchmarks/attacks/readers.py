@@ -22,8 +22,8 @@ from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.runtime.health import health_app
 from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.consumer.tally.folding.fold import PartitionFold
+from calmstream.estimators.plan.limits import MAX_BATCH_REPORTS
 from calmstream.estimators.tally import Tally
-from calmstream.estimators.wire.batch import MAX_BATCH_REPORTS
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.estimators.wire.state import WindowCount
 from tests.support.tally import fold_one

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from calmstream.common.errors import Reason, Rejection
 from calmstream.estimators.mechanisms.base import Column, Reports
 from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.limits import MAX_BATCH_REPORTS
 
 BATCH_ID_BYTES = 16
 MAX_BATCH_BYTES = 1 << 20
-MAX_BATCH_REPORTS = (1 << 16) - 1
 RESERVED_BYTES = 4096 + 512
 """Of the size of a record: what Kafka adds to a value, and the head of a report."""
 

@@ -14,7 +14,7 @@ import orjson
 
 from calmstream.common.errors import ForeignRecord
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.tally import Counts, Tally
+from calmstream.estimators.tally import MOST_COUNT, Counts, Tally
 from calmstream.estimators.wire import fields
 from calmstream.estimators.wire.snapshot import Revision
 
@@ -128,6 +128,6 @@ def _counters(compressed: bytes, size: int) -> Counts:
     words = np.zeros((size, _WORD), np.uint8)
     words[:, :used] = np.frombuffer(planes, np.uint8).reshape(used, size).T
     values: Counts = words.view("<i8").ravel().astype(np.int64)
-    if (values < 0).any() or (values > fields.MOST_COUNT).any():
+    if (values < 0).any() or (values > MOST_COUNT).any():
         raise ValueError("a counter is negative or too large")
     return values

@@ -9,18 +9,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any
 
 import orjson
 
 from calmstream.common.errors import CalmstreamError, ForeignRecord, InvalidInput
 from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import MOST_COUNT
 
 Check = Callable[[Any], bool]
 Format = Mapping[str, Check]
-
-MOST_COUNT: Final = 1 << 53
-"""Largest count: sums over a thousand partitions still fit 64 bits."""
 
 _MOST_RECORDS_PER_SECOND = 1_000_000
 _SPARE_SECONDS = 366 * 86_400

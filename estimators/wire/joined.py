@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from calmstream.common.errors import Rejection
 from calmstream.estimators.mechanisms.base import Reports
 from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.limits import MAX_BATCH_REPORTS
 from calmstream.estimators.wire.batch import (
     BATCH_ID_BYTES,
     HEAD_BYTES,
     MARK,
     MAX_BATCH_BYTES,
-    MAX_BATCH_REPORTS,
     TICK,
     Batch,
     Form,
