@@ -24,7 +24,7 @@ from calmstream.broker.transport import Broker
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import FatalError, InvalidInput
 from calmstream.connect import kafka
-from calmstream.consumer.runtime.service import Signals, configure_logging
+from calmstream.consumer.runtime.service import configure_logging, stop_on_signals
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators import planning
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
         say(f"the page: {page}")
         _run(demo, as_json=False)
         say(f"the page stays open: {page} (Ctrl+C ends it)")
-        stop = stack.enter_context(Signals())
+        stop = stack.enter_context(stop_on_signals())
         while not stop.wait(_TURN_SECONDS):
             pass
     return 0

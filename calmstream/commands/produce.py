@@ -19,7 +19,7 @@ from calmstream.common.metric_definition import register_all
 from calmstream.connect import kafka
 from calmstream.consumer.metrics.registry import new_registry
 from calmstream.consumer.runtime.health import health_app
-from calmstream.consumer.runtime.service import Signals
+from calmstream.consumer.runtime.service import stop_on_signals
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import SystemRandomness
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
             windows=args.windows,
             totals=totals,
             progress=lambda s: progress.update(task, completed=s.sent),
-            stop=stack.enter_context(Signals()),
+            stop=stack.enter_context(stop_on_signals()),
         )
     if recorded is not None and recorded.dropped:
         console.print(f"{recorded.dropped:,} events were not recorded (docs/recording.md)")

@@ -139,15 +139,8 @@ class StateMerger:
                 revision.append(state.next_offset)
         return MergedWindow(window, Kind.EARLY, tuple(revision), self._by_group(counts))
 
-    def final(self, window: int) -> MergedWindow | None:
-        """Return the final counts; None until the closed records of all partitions were read."""
-        return self._merged(window, Kind.FINAL)
-
-    def total(self, window: int) -> MergedWindow | None:
-        """Return the sum of the counts of all windows up to this one; None as for :meth:`final`."""
-        return self._merged(window, Kind.TOTAL)
-
-    def _merged(self, window: int, kind: Kind) -> MergedWindow | None:
+    def closed(self, window: int, kind: Kind) -> MergedWindow | None:
+        """Return final or total; None until the closed records of all partitions were read."""
         closed = self._closed.get(window, {})
         if len(closed) < self._slots:
             return None

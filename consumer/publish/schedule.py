@@ -91,10 +91,10 @@ class Schedule:
         """Return the first final or total that is neither read back complete nor on its way."""
         merger, completeness = self._follower.merger, self._follower.completeness
         for window in merger.closed_windows():
-            for kind, merge in ((Kind.FINAL, merger.final), (Kind.TOTAL, merger.total)):
+            for kind in (Kind.FINAL, Kind.TOTAL):
                 set_id = Closed(window, kind)
                 if not (completeness.complete(window, kind) or self._on_its_way(set_id)):
-                    return merge(window)
+                    return merger.closed(window, kind)
         return None
 
     def _on_its_way(self, set_id: Closed) -> bool:

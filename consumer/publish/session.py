@@ -173,7 +173,9 @@ class PublishingSession:
         if merged is None:
             return None
         plan, kept = self._context.plan, list[KeyedRecord]()
-        if merged.kind is Kind.FINAL and (total := self.follower.merger.total(merged.window)):
+        if merged.kind is Kind.FINAL and (
+            total := self.follower.merger.closed(merged.window, Kind.TOTAL)
+        ):
             kept += count_records(plan, merged, total)
         job = Job(lambda: build_set(plan, merged, counts=bool(kept)), self._estimates.start)
         return _Due(job, merged, kept)

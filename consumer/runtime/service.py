@@ -7,9 +7,10 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType
-from typing import Any, Protocol
+from typing import Protocol
 
 import structlog
 from prometheus_client import CollectorRegistry
@@ -90,7 +91,7 @@ def run_service(roles: Sequence[Role], registry: CollectorRegistry, config: Http
     _measure(roles, registry)
     server = _serve(roles, registry, config)
     try:
-        with Signals() as stop:
+        with stop_on_signals() as stop:
             run_roles(roles, stop)
     finally:
         if server is not None:
@@ -163,28 +164,25 @@ def _serve(
     return server
 
 
-class Signals:
-    """Lets SIGTERM and SIGINT set an event; the second signal has its default effect."""
+_HANDLED = (signal.SIGTERM, signal.SIGINT)
 
-    _HANDLED = (signal.SIGTERM, signal.SIGINT)
 
-    def __init__(self) -> None:
-        self._stop = threading.Event()
-        self._before: dict[signal.Signals, Callable[..., Any] | int | None] = {}
+@contextmanager
+def stop_on_signals() -> Iterator[threading.Event]:
+    """Let SIGTERM and SIGINT set an event; the second signal has its default effect."""
+    stop = threading.Event()
 
-    def __enter__(self) -> threading.Event:
-        for number in self._HANDLED:
-            self._before[number] = signal.signal(number, self._handle)
-        return self._stop
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _handle(self, _number: int, _frame: FrameType | None) -> None:
-        for number in self._HANDLED:
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        for number in _HANDLED:
             signal.signal(number, signal.SIG_DFL)
-        self._stop.set()
+        stop.set()
+
+    before = {number: signal.signal(number, handle) for number in _HANDLED}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 # Parameters of mallopt, from glibc's malloc.h; other C libraries do not have this function.

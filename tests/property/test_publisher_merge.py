@@ -75,7 +75,7 @@ def test_every_answer_equals_the_log_at_its_own_vector(
                 before = earlier.get(window, (0,) * len(made))
                 assert all(a >= b for a, b in zip(early.revision, before, strict=True))
                 earlier[window] = early.revision
-            final, total = merger.final(window), merger.total(window)
+            final, total = (merger.closed(window, kind) for kind in (Kind.FINAL, Kind.TOTAL))
             assert (final is None) == (total is None)
             if final is not None and total is not None:
                 at = tuple(log.closed_at(window) for log in made)
@@ -101,8 +101,11 @@ def test_what_is_known_does_not_depend_on_the_order(
     assert one.closed_windows() == two.closed_windows()
     assert one.waiting() == two.waiting()
     for window in range(WINDOWS):
-        for method in (StateMerger.early, StateMerger.final, StateMerger.total):
-            first, second = method(one, window), method(two, window)
+        for kind in (Kind.EARLY, Kind.FINAL, Kind.TOTAL):
+            first, second = (
+                m.early(window) if kind is Kind.EARLY else m.closed(window, kind)
+                for m in (one, two)
+            )
             assert (first is None) == (second is None)
             if first is not None and second is not None:
                 assert first.revision == second.revision

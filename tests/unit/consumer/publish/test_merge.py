@@ -6,6 +6,7 @@ import pytest
 
 from calmstream.common.errors import FatalError
 from calmstream.consumer.publish.merge import StateMerger
+from calmstream.estimators.wire.snapshot import Kind
 from calmstream.estimators.wire.state import closed_key, partition_key
 from tests.support.publisher import SlotLog, published_plan
 
@@ -18,7 +19,7 @@ def test_settled_windows_are_forgotten_but_their_closed_records_stay_known() -> 
     merger.read(*log.state())
     merger.settle(0)
     merger.read(*log.closed(0))  # a worker that was restored writes it again
-    assert merger.final(0) is None
+    assert merger.closed(0, Kind.FINAL) is None
     assert merger.early(0) is None
     assert merger.closed_windows() == []
     assert merger.open_windows() == [1]
