@@ -12,9 +12,9 @@ from calmstream.consumer.publish.config import PublisherContext
 from calmstream.consumer.publish.merge import StateMerger
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from calmstream.consumer.runtime.read_topics import EndCheck
-from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler
+from calmstream.consumer.subscribe.assembler import SnapshotAssembler
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.wire.snapshot import Kind, parse_key
+from calmstream.estimators.wire.snapshot import Kind, Manifest, parse_key
 
 
 class UnfinishedWindows:
@@ -66,9 +66,7 @@ class TopicFollower:
         context: PublisherContext,
         reader: Reader,
         topics: Topics,
-        *,
-        found: Callable[[Snapshot], None],
-        completed: Callable[[Closed], None],
+        found: Callable[[Manifest, SnapshotAssembler], None],
     ) -> None:
         plan, names = context.plan, context.names
         self.untested = UnfinishedWindows(plan, on=context.config.test_changes, most=2)
@@ -84,7 +82,6 @@ class TopicFollower:
         self._reader = reader
         self._topics = topics
         self._found = found
-        self._completed = completed
         self._snapshots = Partition(names.snapshots, 0)
         self._counts = Partition(names.counts, 0)
         state = [Partition(names.state, number) for number in range(plan.partitions)]
@@ -147,7 +144,7 @@ class TopicFollower:
             self._note_early(window, key, record.value)
         if snapshot is None or kind in (Kind.EARLY, Kind.CURRENT):
             return
-        self._found(snapshot)
+        self._found(snapshot.manifest, self.assembler)
         self._complete(self.completeness.found(snapshot.manifest))
 
     def _read_counts(self, key: bytes, value: bytes | None) -> None:
@@ -158,10 +155,8 @@ class TopicFollower:
         self._complete(closed)
 
     def _complete(self, closed: Closed | None) -> None:
-        if closed is not None:
-            self._completed(closed)
-            if self.completeness.both(closed.window):
-                self.merger.settle(closed.window)
+        if closed is not None and self.completeness.both(closed.window):
+            self.merger.settle(closed.window)
 
     def _note_early(self, window: int, key: bytes, value: bytes | None) -> None:
         keys = self.early_keys.setdefault(window, set())

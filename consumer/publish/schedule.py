@@ -43,6 +43,7 @@ class Schedule:
 
     def next(self) -> MergedWindow | None:
         """Return the counts of the set that is due first; None if none is due."""
+        self._forget_completed()
         return self._next_closed() or self._next_early()
 
     def wanted(self, merged: MergedWindow) -> bool:
@@ -81,11 +82,13 @@ class Schedule:
             sent = _Sent(manifest, counts, attempts, again_at)
             self._sent[Closed(merged.window, merged.kind)] = sent
 
-    def completed(self, closed: Closed) -> None:
-        """Note that a final or total was read back complete."""
-        self._sent.pop(closed, None)
-        if self._follower.completeness.both(closed.window):
-            self._sent_early.pop(closed.window, None)
+    def _forget_completed(self) -> None:
+        """Forget the sets that were read back complete."""
+        completeness = self._follower.completeness
+        for closed in [one for one in self._sent if completeness.complete(*one)]:
+            del self._sent[closed]
+        for window in [window for window in self._sent_early if completeness.both(window)]:
+            del self._sent_early[window]
 
     def _next_closed(self) -> MergedWindow | None:
         """Return the first final or total that is neither read back complete nor on its way."""

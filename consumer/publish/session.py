@@ -15,7 +15,6 @@ from calmstream.consumer.metrics import publisher as m
 from calmstream.consumer.publish.build import SnapshotSet, build_set, count_records
 from calmstream.consumer.publish.change_tests import ChangeTests
 from calmstream.consumer.publish.cleaning import Cleaner
-from calmstream.consumer.publish.completeness import Closed
 from calmstream.consumer.publish.config import PublisherContext
 from calmstream.consumer.publish.current_sets import CurrentSets
 from calmstream.consumer.publish.follower import TopicFollower
@@ -112,13 +111,7 @@ class PublishingSession:
         self._writer = SetWriter(
             self._sink, names.snapshots, context.clock, config.send_seconds, config.note
         )
-        self.follower = TopicFollower(
-            context,
-            self._reader,
-            self._topics,
-            found=lambda one: self._measures.found(one.manifest, self.follower.assembler),
-            completed=self._completed,
-        )
+        self.follower = TopicFollower(context, self._reader, self._topics, self._measures.found)
         self.schedule = Schedule(context, self.follower)
         self._cleaner = Cleaner(context, self.follower, self._topics, self._writer, counts)
         self._tests = ChangeTests(context, self.follower, self._estimates.start_tests)
@@ -163,9 +156,6 @@ class PublishingSession:
         self._reader.close()
         self._sink.close(timeout)
         self._topics.close()
-
-    def _completed(self, closed: Closed) -> None:
-        self.schedule.completed(closed)
 
     def _begin(self) -> _Due | None:
         """Begin the estimate of the set that is due, if one is."""
