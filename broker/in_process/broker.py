@@ -15,7 +15,7 @@ from calmstream.common.clock import wall_clock
 
 
 class InProcessBroker:
-    """A broker in memory; see `Broker`. Safe for use from several threads."""
+    """A broker in memory; see `Broker`. Safe for several threads; it deletes nothing by itself."""
 
     cluster_class = Cluster
 

@@ -69,11 +69,10 @@ def parked(repaired: bool) -> Consumer:
 
 
 def test_without_the_repair_the_client_keeps_parked_records() -> None:
-    """Check that the fault is still there. If it is not, delete the repair and this test."""
     consumer = parked(repaired=False)
     for _ in range(5):
         consumer.answer(B, 1)
-        assert consumer.take(4) == {"b": 1}
+        assert consumer.take(4) == {"b": 1}, "the fault is gone: delete return_parked_records"
 
 
 def test_parked_records_are_returned_after_the_pause() -> None:
@@ -105,7 +104,6 @@ BAD_NAME = batch([Row(b"v", b"k", [(b"\xff\xfe", b"x")])])
 
 
 def test_without_the_repair_the_client_stays_at_a_header_name_that_is_not_utf_8() -> None:
-    """Check that the fault is still there. If it is not, the repair may be superfluous."""
     for _ in range(2):  # it asks for the same bytes again
         fetched = Fetcher.PartitionRecords(0, WHERE, MemoryRecords(BAD_NAME))
         with pytest.raises(kafka_errors.CorruptRecordError):

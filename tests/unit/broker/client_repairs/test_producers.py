@@ -39,13 +39,6 @@ def answer(manager: TransactionManager, response: object) -> None:
     handler.on_complete(manager.next_in_flight_request_correlation_id(), response)
 
 
-@pytest.fixture
-def manager() -> TransactionManager:
-    made = new_manager()
-    retry_id_requests(made)
-    return made
-
-
 def test_without_the_repair_the_producer_is_dead_after_one_request_that_timed_out() -> None:
     manager = new_manager()
     manager.init_producer_id()
@@ -53,7 +46,9 @@ def test_without_the_repair_the_producer_is_dead_after_one_request_that_timed_ou
     assert manager.has_fatal_error(), "the fault is gone: delete retry_id_requests"
 
 
-def test_an_id_is_asked_for_until_it_comes(manager: TransactionManager) -> None:
+def test_an_id_is_asked_for_until_it_comes() -> None:
+    manager = new_manager()
+    retry_id_requests(manager)
     manager.init_producer_id()
     for trouble in (TIMED_OUT, TIMED_OUT, kafka_errors.NodeNotReadyError(2)):
         answer(manager, trouble)
@@ -63,9 +58,9 @@ def test_an_id_is_asked_for_until_it_comes(manager: TransactionManager) -> None:
     assert manager.has_producer_id(7)
 
 
-def given(producer_id: int, epoch: int = 0) -> InitProducerIdResponse:
+def given(producer_id: int) -> InitProducerIdResponse:
     return InitProducerIdResponse(
-        throttle_time_ms=0, error_code=0, producer_id=producer_id, producer_epoch=epoch
+        throttle_time_ms=0, error_code=0, producer_id=producer_id, producer_epoch=0
     )
 
 
@@ -84,11 +79,7 @@ def test_a_refused_record_costs_a_new_epoch_and_not_the_producer() -> None:
     survive_refused_records(manager)
     decision = manager.classify_batch_error(REFUSED, BATCH)
     assert decision == manager.ERROR_CLASS_NEEDS_EPOCH_BUMP
-
-
-def test_an_error_that_concerns_the_whole_producer_stays_fatal() -> None:
-    manager = new_manager()
-    survive_refused_records(manager)
+    # An error that concerns the whole producer stays fatal.
     fenced = kafka_errors.ProducerFencedError()
     assert manager.classify_batch_error(fenced, BATCH) == manager.ERROR_CLASS_FATAL
 
