@@ -131,7 +131,13 @@ class History:
         self._stack.close()
 
     def refresh(self) -> None:
-        """Read what was published since the last call."""
+        """Read what was published since the last call.
+
+        Raises:
+            FatalError: a topic is missing.
+            InvalidInput: a record of a newer version.
+            RecoverableError: the broker does not answer.
+        """
         self._kept.refresh()
         self._read = True
 

@@ -1,7 +1,6 @@
-"""Names of windows in questions.
+"""Names of windows in questions: ``current``, ``total``, ``latest``, ``I``, ``I..J``, dates, spans.
 
-``current``, ``total``, ``latest``, ``I``, ``I..J``, ``DATE``, ``DATE..DATE``, ``last 7 days`` (also
-``last:7d``); a zone such as ``Europe/Berlin`` may follow dates.
+``DATE``, ``DATE..DATE``; ``last 7 days`` or ``last:7d``; a zone may follow dates: `Europe/Berlin`.
 """
 
 from __future__ import annotations

@@ -64,17 +64,9 @@ def word_shares(
     *,
     given: Sequence[str] = (),
 ) -> WordShares:
-    """Return the shares of candidates for the texts of a hashed attribute.
+    """Return the shares of candidates for a hashed attribute; repeated and empty ones are left out.
 
-    Args:
-        history: where counts are read; of the plan.
-        name: of the hashed attribute.
-        texts: the candidates; repeated and empty ones are left out.
-        windows: as for `History.ask`.
-        given: an ordinary attribute: shares within each of its labels.
-
-    Raises:
-        InvalidInput: as `History.ask`; candidates that no device reports, or too many.
+    With an ordinary attribute ``given``, they are shares within each of its labels.
     """
     place = given_place(plan, name, given)
     words, raw = candidates(texts)

@@ -1,9 +1,8 @@
 """Puts single snapshot records together into complete sets, by the rule of all readers.
 
-A *set* is all tables of one window and kind. It is complete when its manifest and all tables that
-the manifest names were read with one revision. A set is returned only if its revision is higher
-than that of the set before of the same window and kind, and no early set after its final: so two
-publishers at the same time can neither mix their sets nor bring back an older one.
+A *set* is all tables of one window and kind, complete when its manifest and all tables that this
+names were read with one revision. A set is returned if its revision is higher than that of the one
+before, and no early set after its final: two publishers at once cannot mix their sets.
 """
 
 from __future__ import annotations

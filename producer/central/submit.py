@@ -31,13 +31,9 @@ def submit(
 ) -> int:
     """Send every record, in batches; block until all are acknowledged, and return their number.
 
-    No content of a record causes an error. A value is cut after 256 characters; a value that is not
-    text counts as missing. An id of more than 256 characters is replaced by its digest, and so is
-    one that UTF-8 cannot represent. A record whose id is empty or not text is left out. Records
-    with long texts are sent in smaller batches.
-
-    After a RecoverableError, when the broker does not acknowledge, the caller can call again with
-    the same records: in each window only the first record of a user counts.
+    No content of a record causes an error: `wire` cuts values and replaces ids, and a record whose
+    id is empty or not text is left out. After a RecoverableError, call it again with the same
+    records: in each window only the first record of a user counts.
     """
     if len(columns) != len(plan.columns) or {len(c) for c in columns} - {len(users)}:
         raise InvalidInput("every column of the plan needs one value per record")
