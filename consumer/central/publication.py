@@ -28,8 +28,8 @@ from calmstream.estimators.central.release_wire import encode_level, encode_mani
 from calmstream.estimators.central.tuples import Records
 from calmstream.estimators.randomness import Randomness
 
-Prepared = tuple[int, Records, tuple[list[bytes], ...]]
-"""A prepared window: its number, the coded records, and the labels of each column."""
+Prepared = tuple[Records, tuple[list[bytes], ...]]
+"""A prepared window: the coded records, and the labels of each column."""
 
 
 @contextmanager
@@ -98,7 +98,7 @@ class Publication:
             if not self.wants(window):
                 self._skip(window)
                 return
-            self._prepared = (window, *self._code(rows))
+            self._prepared = self._code(rows)
         yield "prepared"
         self._account.bind(self._claims.topic_id())
         self._claims.append(window)
@@ -129,7 +129,7 @@ class Publication:
             self._log.info("released", window=self._sending, budget=ledger.summary())
             self._sending = None
 
-    def _code(self, rows: list[bytes]) -> tuple[Records, tuple[list[bytes], ...]]:
+    def _code(self, rows: list[bytes]) -> Prepared:
         """Code the records; allocate the release's memory once: a lack shows before the payment."""
         with hide_error_texts("preparing a release"):
             records, labels = code_records(rows, len(self._plan.columns), self._alive)
@@ -162,7 +162,7 @@ class Publication:
     def _compute(self, window: int, nonce: str, ledger: Ledger) -> None:
         """Draw the noise, and queue the records of the release; the manifest is the last one."""
         assert self._prepared is not None
-        _, records, labels = self._prepared
+        records, labels = self._prepared
         self._prepared = None
         plan = self._plan
         with hide_error_texts("making a release"):

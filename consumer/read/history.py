@@ -12,7 +12,7 @@ from typing import Any, Self
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import FatalError, InvalidInput
-from calmstream.consumer.read.kept import KeptCounts, TrackedCounts
+from calmstream.consumer.read.kept import KeptCounts
 from calmstream.consumer.read.ranges import (
     NoReports,
     NotFinal,
@@ -114,7 +114,6 @@ class History:
         names = plan_names(plan, namespace, output_namespace)
         self._kept = KeptCounts(plan, transport, names, SystemClock())
         self._stack.callback(self._kept.close)
-        self._tracked = TrackedCounts(plan, self._kept)
         # By windows and revision the model, and flags of its reports.
         self._models: OrderedDict[tuple[Windows, Revision], tuple[Model, tuple[str, ...]]]
         self._models = OrderedDict()
@@ -242,7 +241,7 @@ class History:
         chosen = self._windows(windows)
         if chosen.current:
             self._window(chosen.last)
-            now = self._tracked.through(chosen.last)
+            now = self._kept.current(chosen.last)
             received, tallies, fit = now.tallies, now.reduced(), partial(now.model, self._plan)
         else:
             tallies = self._tallies(chosen)

@@ -32,6 +32,9 @@ class KeptCounts:
         # By window and group the header of a record and its bytes.
         self._records: dict[int, dict[int, tuple[counts.CountsHeader, bytes]]] = {}
         self._foreign = ForeignRecordCounter(_LOG.warning)
+        # What `current` follows, and the windows that it has, by their revision.
+        self._tracker: Tracker | None = None
+        self._added: dict[int, Revision] = {}
         self._topic = TopicReader(
             broker,
             [Partition(names.counts, 0)],
@@ -75,28 +78,19 @@ class KeptCounts:
         ]
         return [one.tally for one in found], [one.total for one in found]
 
+    def current(self, window: int) -> Current:
+        """Return what is known of a kept window from all kept windows through it.
 
-class TrackedCounts:
-    """Adds the kept windows to a tracker, in their order. Not safe for use from several threads.
-
-    The first question takes time for all windows, later ones for those that are new.
-    """
-
-    def __init__(self, plan: Plan, kept: KeptCounts) -> None:
-        self._plan = plan
-        self._kept = kept
-        self._tracker = Tracker(plan)
-        self._added: dict[int, Revision] = {}
-
-    def through(self, window: int) -> Current:
-        """Return what is known of a kept window from all kept windows through it."""
-        wanted = {w: self._kept.revision(w) for w in self._kept.windows() if w <= window}
-        if any(wanted.get(w) != revision for w, revision in self._added.items()):
+        The first question takes time for all windows, later ones for those that are new.
+        """
+        wanted = {w: self.revision(w) for w in self.windows() if w <= window}
+        changed = any(wanted.get(w) != revision for w, revision in self._added.items())
+        if self._tracker is None or changed:
             # An earlier window was asked for, or a window was counted again.
             self._tracker, self._added = Tracker(self._plan), {}
         for number in sorted(wanted.keys() - self._added.keys()):
             # Damaged counts are left out, as a publisher does.
             with contextlib.suppress(ForeignRecord):
-                self._tracker.add(number, self._kept.tallies(number)[0])
+                self._tracker.add(number, self.tallies(number)[0])
             self._added[number] = wanted[number]
         return self._tracker.current()
