@@ -115,6 +115,7 @@ def test_from_a_pilot_to_totals_that_hold_it(desk: Desk) -> None:
     final, total = second.finish(Kind.FINAL, Kind.TOTAL)
     assert total.manifest.reports == final.manifest.reports == rest.sent
     assert total.manifest.processing[0] == "joining what earlier plans counted"
+    assert "joining" not in " ".join(final.manifest.processing)
     assert error(total) < error(final)
 
     # Later questions about all windows hold the pilot too; those about a window do not.

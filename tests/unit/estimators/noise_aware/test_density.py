@@ -71,12 +71,7 @@ def test_moments_are_those_of_the_distribution_over_all_records(cards: tuple[int
         chance = found.weights[0].astype(float)
         for i, c in enumerate(record):
             chance = chance * share[:, ends[i] - cards[i] + c]
-        features = np.concatenate(
-            [
-                [1.0 - 2.0 * c] if layout.bits else np.sqrt(r) * (np.eye(r)[c] - 1.0 / r)
-                for c, r in zip(record, cards, strict=True)
-            ]
-        )
+        features = np.concatenate([layout.codes(i)[c] for i, c in enumerate(record)])
         total += chance.sum()
         second += chance.sum() * np.outer(features, features)
     assert total == pytest.approx(1.0, abs=1e-5)

@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 
 from calmstream.common.errors import PlanError
-from calmstream.consumer.publish.build import build_set
-from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.estimators.methods.noise_aware import NoiseAware
 from calmstream.estimators.noise_aware.design import PriorScales, learn_scales
 from calmstream.estimators.noise_aware.layout import Layout
@@ -23,8 +21,6 @@ from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.plan.pilots import pool, read_earlier
 from calmstream.estimators.planning import empty_tallies
 from calmstream.estimators.tally import Tally
-from calmstream.estimators.wire.snapshot import Kind
-from calmstream.estimators.wire.state import WindowCount
 from calmstream.evaluation.population import collect as draw
 from tests.support.noise_aware import chain, domain_of, truth
 from tests.support.plans import draft
@@ -95,18 +91,17 @@ def test_scales_decide_the_shares_and_are_in_the_plan() -> None:
 def exact_sizes(cards: tuple[int, ...], codes: np.ndarray) -> tuple[float, float]:
     """Return the root mean square of the population's own coefficients of order 1 and of pairs."""
     layout, domain = Layout(cards), domain_of(*cards)
-    means = np.zeros(layout.size)
-    pairs = []
-    for i, own in enumerate(layout.own):
-        means[own] = layout.interactions(truth(domain, codes, (i,)), (i,))
-    for i, j in combinations(range(len(cards)), 2):
-        a, b = layout.own[i], layout.own[j]
-        table = truth(domain, codes, (i, j)).reshape(cards[i], cards[j])
-        product = layout.interactions(table, (i, j))
-        free = (cards[i] - 1) * (cards[j] - 1)
-        pairs.append(np.square(product - np.outer(means[a], means[b])).sum() / free)
-    first = [
-        np.square(means[own]).sum() / (r - 1) for own, r in zip(layout.own, cards, strict=True)
+
+    def interaction(*own: int) -> np.ndarray:
+        table = truth(domain, codes, own).reshape([cards[i] for i in own])
+        return layout.interactions(table, own)
+
+    means = [interaction(i) for i in range(len(cards))]
+    first = [np.square(mean).sum() / (r - 1) for mean, r in zip(means, cards, strict=True)]
+    pairs = [
+        np.square(interaction(i, j) - np.outer(means[i], means[j])).sum()
+        / ((cards[i] - 1) * (cards[j] - 1))
+        for i, j in combinations(range(len(cards)), 2)
     ]
     return float(np.sqrt(np.mean(first))), float(np.sqrt(np.mean(pairs)))
 
@@ -144,7 +139,8 @@ def test_pooling_is_by_inverse_variance() -> None:
     cards = (2, 3, 2, 2)
     codes = np.random.default_rng(2).integers(0, cards, size=(9000, 4)).astype(np.uint16)
     pilot, first, parameters = taught(cards, codes[:3000], "2", "calm")
-    child, _ = draft(domain_of(*cards), "0.5", 6000, 2, "noise-aware", parameters)
+    child, design = draft(domain_of(*cards), "0.5", 6000, 2, "noise-aware", parameters)
+    assert "totals join 3,000 reports of earlier plans" in design.reason[-1]
     second = counts(child, codes[3000:], 2)
     layout = Layout(cards)
     one, two = collect(pilot, first, layout), collect(child, second, layout)
@@ -155,29 +151,6 @@ def test_pooling_is_by_inverse_variance() -> None:
         )
         np.testing.assert_allclose(known, a + b, rtol=1e-7)
         np.testing.assert_allclose(found * known, a * x + b * y, atol=1e-9 * known.max())
-
-
-@pytest.mark.slow
-def test_totals_hold_the_pilot_and_windows_do_not() -> None:
-    codes = chain(60_000, 10, 4)
-    _, _, parameters = taught((2,) * 10, codes[:30_000])
-    child, design = draft(domain_of(*[2] * 10), "1", 30_000, 2, "noise-aware", parameters)
-    assert "totals join 30,000 reports of earlier plans" in design.reason[-1]
-    tallies = counts(child, codes[30_000:], 5)
-    merged = {
-        kind: build_set(
-            child,
-            MergedWindow(0, kind, (1,) * len(tallies), tuple(WindowCount(t) for t in tallies)),
-        )
-        for kind in (Kind.FINAL, Kind.TOTAL)
-    }
-    final, total = merged[Kind.FINAL], merged[Kind.TOTAL]
-    assert total.manifest.processing[0] == "joining what earlier plans counted"
-    assert "joining" not in " ".join(final.manifest.processing)
-    assert total.manifest.reports == final.manifest.reports == 30_000
-    assert total.standard_error < 0.9 * final.standard_error
-    for window, whole in zip(final.marginals, total.marginals, strict=True):
-        assert whole.reports > window.reports
 
 
 def test_a_pilot_without_child_reports_answers_its_totals() -> None:
