@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-from tests.support.deploy import ROOT
-
-
-@pytest.fixture(scope="module")
-def audit() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("audit", ROOT / "deploy" / "audit.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
+from deploy import audit
 
 WELL = {"name": "rich", "version": "15.0.0", "vulns": []}
 UNASKED = {"name": "numpy", "skip_reason": "Dependency not found on PyPI"}
@@ -38,7 +25,7 @@ def report_on(*packages: dict[str, Any]) -> str:
     return json.dumps({"dependencies": list(packages), "fixes": []})
 
 
-def test_a_vulnerability_is_named_with_its_repair(audit: ModuleType) -> None:
+def test_a_vulnerability_is_named_with_its_repair() -> None:
     code, lines = audit.verdict(report_on(WELL, ILL), "Found 2 known vulnerabilities")
     assert code == 1
     assert lines == [
@@ -47,7 +34,7 @@ def test_a_vulnerability_is_named_with_its_repair(audit: ModuleType) -> None:
     ]
 
 
-def test_what_was_not_looked_up_is_named_and_is_not_clean(audit: ModuleType) -> None:
+def test_what_was_not_looked_up_is_named_and_is_not_clean() -> None:
     code, lines = audit.verdict(report_on(WELL, UNASKED), "No known vulnerabilities found")
     assert code == 2
     assert lines == ["NOT AUDITED: 1 of 2 packages; the advisory database did not answer for numpy"]
@@ -57,7 +44,7 @@ def test_what_was_not_looked_up_is_named_and_is_not_clean(audit: ModuleType) -> 
 
 
 @pytest.mark.parametrize("output", ["", "[]", "{}", "Traceback"])
-def test_an_unreachable_database_is_reported(audit: ModuleType, output: str) -> None:
+def test_an_unreachable_database_is_reported(output: str) -> None:
     trouble = "Traceback (most recent call last):\nConnectionError: cannot resolve 'pypi.org'\n"
     assert audit.verdict(output, trouble) == (
         2,

@@ -16,7 +16,7 @@ from calmstream.consumer.sink.metrics import SINK_METRICS
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from deploy.site import metrics
-from tests.support.deploy import ALL_METRICS
+from tests.support.deploy import ALL_METRICS, sample_names
 from tests.support.tally import names_of, small_plan
 
 PLAN = small_plan(partitions=2, groups=3)
@@ -71,10 +71,7 @@ def test_the_page_says_of_every_metric_what_to_do() -> None:
 
 
 def test_the_declared_metrics_are_the_exported_metrics() -> None:
-    declared: dict[str, set[str]] = {}
-    for metric in ALL_METRICS:
-        histogram = metric.kind == "histogram"
-        for suffix in ("_bucket", "_count", "_sum") if histogram else ("",):
-            declared[metric.name + suffix] = set(metric.labels)
+    labels = {metric.name: set(metric.labels) for metric in ALL_METRICS}
+    declared = {name: labels[metric] for name, metric in sample_names().items()}
     # Everything that is exported is compared, so a `_created` series would be found too.
     assert exported() == declared
