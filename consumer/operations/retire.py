@@ -52,12 +52,7 @@ class FinalsWaiter:
     name = "retire"
 
     def __init__(
-        self,
-        plan: Plan,
-        broker: Broker,
-        names: TopicNames,
-        clock: Clock,
-        through: int,
+        self, plan: Plan, broker: Broker, names: TopicNames, clock: Clock, through: int
     ) -> None:
         self.health = RoleHealth(self.name, clock)
         self.found = 0

@@ -15,12 +15,7 @@ from calmstream.common.errors import BrokerUnreachable, FatalError, RecoverableE
 from calmstream.common.metric_definition import MetricDefinition
 from calmstream.consumer.metrics.registry import Metrics, plan_label
 from calmstream.consumer.plans.lanes import Lanes
-from calmstream.consumer.plans.served_plan import (
-    IDLE_SECONDS,
-    PlanState,
-    ServedPlan,
-    described,
-)
+from calmstream.consumer.plans.served_plan import IDLE_SECONDS, PlanState, ServedPlan, described
 from calmstream.consumer.runtime.context import PlanWorker, StopRequested
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.retry import RetryBudget

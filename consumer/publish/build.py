@@ -118,12 +118,7 @@ def _central(plan: Plan, merged: MergedWindow) -> dict[str, Any]:
 
 
 def _record(
-    plan: Plan,
-    merged: MergedWindow,
-    attributes: Attributes,
-    model: Model,
-    *,
-    suspicious: bool,
+    plan: Plan, merged: MergedWindow, attributes: Attributes, model: Model, *, suspicious: bool
 ) -> MarginalRecord:
     marginal = model.marginal(attributes)
     if not (np.isfinite(marginal.table).all() and np.isfinite(marginal.stderr).all()):
@@ -148,10 +143,7 @@ def _record(
 
 
 def _manifest(
-    plan: Plan,
-    merged: MergedWindow,
-    tables: tuple[MarginalRecord, ...],
-    steps: tuple[str, ...],
+    plan: Plan, merged: MergedWindow, tables: tuple[MarginalRecord, ...], steps: tuple[str, ...]
 ) -> Manifest:
     first = 0 if merged.kind is Kind.TOTAL else merged.window
     return Manifest(

@@ -44,13 +44,10 @@ class UnfinishedWindows:
         for old in [number for number in self._records if number < self.through]:
             del self._records[old]
 
-    def waiting(self) -> list[int]:
-        """Return the windows after the finished ones of which there are counts, ascending."""
-        return sorted(window for window in self._records if window > self.through)
-
     def whole(self) -> list[int]:
-        """Return those of which the counts of all groups are here."""
-        return [w for w in self.waiting() if len(self._records[w]) == self._groups]
+        """Return the windows after the finished ones with counts of all groups, ascending."""
+        found = self._records.items()
+        return sorted(w for w, r in found if w > self.through and len(r) == self._groups)
 
     def records(self, window: int) -> Mapping[int, bytes] | None:
         """Return the record of every group; None where they are not all here."""

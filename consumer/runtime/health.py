@@ -36,13 +36,7 @@ class Verdict:
 class RoleHealth:
     """The health of one role. Safe for use from several threads."""
 
-    def __init__(
-        self,
-        name: str,
-        clock: Clock,
-        *,
-        away_seconds: float = AWAY_SECONDS,
-    ) -> None:
+    def __init__(self, name: str, clock: Clock, *, away_seconds: float = AWAY_SECONDS) -> None:
         self.name = name
         self._clock = clock
         self._away = away_seconds

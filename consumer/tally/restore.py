@@ -35,11 +35,7 @@ class Restorer:
     """Creates folds from checkpoints."""
 
     def __init__(
-        self,
-        context: TallyContext,
-        reader: Reader,
-        topics: Topics,
-        keep_alive: Callable[[], None],
+        self, context: TallyContext, reader: Reader, topics: Topics, keep_alive: Callable[[], None]
     ) -> None:
         self._plan = context.plan
         self._names = context.names

@@ -37,9 +37,7 @@ class Ticker:
             self._retries.pop(partition, None)
 
     def turn(
-        self,
-        folds: Mapping[Partition, PartitionFold],
-        at_end: Callable[[Partition], bool],
+        self, folds: Mapping[Partition, PartitionFold], at_end: Callable[[Partition], bool]
     ) -> None:
         """Append the ticks that are due. May block for the sink's buffer."""
         wall, now = self._clock.now_ms(), self._clock.monotonic()

@@ -102,7 +102,7 @@ def test_counts_of_few_windows_are_kept_in_memory() -> None:
     for window in range(5):
         for group in range(2):
             kept.read(window, group, b"")
-    assert (list(kept._records), kept.waiting()) == ([3, 4], [4])
+    assert (list(kept._records), kept.whole()) == ([3, 4], [4])
 
 
 def test_a_failed_test_does_not_stop_a_final(monkeypatch: pytest.MonkeyPatch) -> None:
