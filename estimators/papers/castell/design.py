@@ -1,4 +1,4 @@
-"""Designs of the methods that randomise whole records: one group, one view, the tables counted."""
+"""Methods that randomise whole records: one group, one view, blocks, and the tables counted."""
 
 from __future__ import annotations
 
@@ -6,19 +6,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb, prod
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes, Domain
+from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.mechanisms.registry import spec
+from calmstream.estimators.methods.base import Design
+from calmstream.estimators.methods.packing import only_parameters
 from calmstream.estimators.numerics.subsets import elementary
 from calmstream.estimators.papers.castell.joint_tables import MAX_RECORD_CELLS, integer_row
+from calmstream.estimators.papers.castell.model import ProductModel
 from calmstream.estimators.papers.castell.product_grr import ProductGRR
-from calmstream.estimators.plan import Group
+from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.request import Request
+from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 
 MAX_LISTED = 20_000
+PUBLISHED = 2
+"""Attributes of the tables that are published by default."""
+
+M = TypeVar("M", bound=Mechanism)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +38,16 @@ class KeptTables:
     reason: str
 
 
-def choose_tables(
-    domain: Domain, k: int, parameters: Mapping[str, Any], *, least: int = 2
-) -> KeptTables:
-    """Choose the tables whose counts are kept: those requested, and all of ``least`` attributes.
+def choose_tables(domain: Domain, k: int, parameters: Mapping[str, Any]) -> KeptTables:
+    """Choose the tables whose counts are kept: those requested, and all pairs.
 
     Without a request these are the joint table or all k-way tables, whichever have fewer cells.
     Sparse counters would be of no use: as long as the domain is larger than the number of reports,
     nearly every randomised record is new, and they would grow like the list of reports.
     """
     if "tables" in parameters:
-        return _requested(domain, attribute_sets("tables", parameters["tables"], domain), least)
-    d, size = len(domain), min(max(k, least), len(domain))
+        return _requested(domain, attribute_sets("tables", parameters["tables"], domain))
+    d, size = len(domain), min(max(k, PUBLISHED), len(domain))
     whole, count = domain.size(), comb(d, size)
     parts = elementary(domain.cardinalities, size)[size]
     if whole <= parts:
@@ -58,23 +65,23 @@ def choose_tables(
     )
 
 
-def _requested(domain: Domain, sets: tuple[Attributes, ...], least: int) -> KeptTables:
-    contained = {small for s in sets for small in combinations(s, min(least, len(s)))}
+def _requested(domain: Domain, sets: tuple[Attributes, ...]) -> KeptTables:
+    contained = {small for s in sets for small in combinations(s, min(PUBLISHED, len(s)))}
     missing = [
         small
-        for small in combinations(range(len(domain)), min(least, len(domain)))
+        for small in combinations(range(len(domain)), min(PUBLISHED, len(domain)))
         if small not in contained
     ]
     if len(missing) > MAX_LISTED:
         raise PlanError(
-            f"{len(missing):,} tables of {least} attributes are not contained in `tables`; at most "
+            f"{len(missing):,} tables of 2 attributes are not contained in `tables`; at most "
             f"{MAX_LISTED:,} can be added: use fewer attributes"
         )
     kept = sets + tuple(missing)
     cells = sum(domain.size(s) for s in kept)
     return KeptTables(
         kept,
-        f"counts {len(sets)} requested tables and {len(missing)} of {least} attributes that they "
+        f"counts {len(sets)} requested tables and {len(missing)} of 2 attributes that they "
         f"do not contain, {cells:,} cells",
     )
 
@@ -129,3 +136,45 @@ def loss_reason(mechanism: ProductGRR) -> str:
         f"{blocks} independent randomised response{'s' if blocks > 1 else ''} over "
         f"{prod(mechanism.axes):,} values of a record, {each}; epsilon is their total"
     )
+
+
+class BlockMethod:
+    """Blocks, here every attribute, the tables counted (`choose_tables`), and one of `schemes`."""
+
+    name: ClassVar[str]
+    baseline: ClassVar[bool] = False
+    parameters: ClassVar[tuple[str, ...]] = ("tables",)
+    scheme: ClassVar[str]
+    recovery: ClassVar[str]
+    """How tables are recovered, for people who read a plan."""
+
+    def blocks(self, request: Request) -> tuple[Attributes, ...]:
+        return single(request)
+
+    def tables(self, request: Request) -> KeptTables:
+        return choose_tables(request.domain, request.k, request.parameters)
+
+    def design(self, request: Request) -> Design:
+        only_parameters(self.name, request.parameters, *self.parameters)
+        blocks, tables = self.blocks(request), self.tables(request)
+        group, mechanism = product_group(request, blocks, tables.sets)
+        return Design((group,), {}, (loss_reason(mechanism), tables.reason, self.recovery))
+
+    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> ProductModel:
+        return self.model(plan, tallies, self.scheme)
+
+    @staticmethod
+    def model(plan: Plan, tallies: Sequence[Tally], scheme: str) -> ProductModel:
+        return ProductModel(plan.domain, only_mechanism(plan, ProductGRR), tallies[0], scheme)
+
+
+def single(request: Request) -> tuple[Attributes, ...]:
+    return tuple((i,) for i in range(len(request.domain)))
+
+
+def only_mechanism(plan: Plan, kind: type[M]) -> M:
+    """Return the mechanism of a plan whose method is defined for one kind of mechanism only."""
+    mechanism = plan.mechanisms[0]
+    if not isinstance(mechanism, kind) or len(plan.groups) != 1:
+        raise PlanError(f"method {plan.method} needs exactly one group, with mechanism {kind.name}")
+    return mechanism

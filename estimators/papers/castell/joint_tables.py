@@ -59,15 +59,6 @@ class JointTables:
     def width(self) -> int:
         return sum(self.sizes)
 
-    @cached_property
-    def _starts(self) -> dict[tuple[int, ...], int]:
-        """Position of the first counter of each table."""
-        starts, start = {}, 0
-        for table, size in zip(self.tables, self.sizes, strict=True):
-            starts[table] = start
-            start += size
-        return starts
-
     def count(
         self, digits: Mapping[int, NDArray[Any]], view: NDArray[Any] | None, views: int
     ) -> Counts:
@@ -93,13 +84,18 @@ class JointTables:
         ]
         return min(holders)[1] if holders else None
 
+    def cube(self, counts: Counts, table: tuple[int, ...]) -> Counts:
+        """Return the counts of one of the tables, with an axis for each attribute."""
+        place = self.tables.index(table)
+        start = sum(self.sizes[:place])
+        shape = [self.axes[i] for i in table]
+        return counts[start : start + self.sizes[place]].reshape(shape)
+
     def read(self, counts: Counts, attributes: Sequence[int]) -> Counts:
         table = self.holder(attributes)
         if table is None:
             raise KeyError(tuple(attributes))
-        start = self._starts[table]
-        shape = tuple(self.axes[i] for i in table)
-        cube = counts[start : start + prod(shape)].reshape(shape)
+        cube = self.cube(counts, table)
         dropped = tuple(j for j, i in enumerate(table) if i not in attributes)
         read: Counts = cube.sum(axis=dropped)
         return read

@@ -17,8 +17,7 @@ from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.numerics.dependence import cramers_v
-from calmstream.estimators.papers.castell.design import KeptTables, attribute_sets
-from calmstream.estimators.papers.castell.family import BlockMethod
+from calmstream.estimators.papers.castell.design import BlockMethod, KeptTables, attribute_sets
 from calmstream.estimators.papers.castell.model import ProductModel
 from calmstream.estimators.papers.castell.rr_ind_joint import RRIndJoint
 from calmstream.estimators.plan import Plan

@@ -12,7 +12,7 @@ from typing import ClassVar
 from calmstream.common.errors import PlanError
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
-from calmstream.estimators.papers.castell.family import BlockMethod
+from calmstream.estimators.papers.castell.design import BlockMethod
 from calmstream.estimators.papers.castell.model import ProductModel
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request

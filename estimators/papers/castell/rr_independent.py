@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from calmstream.estimators.methods.notes import Note
-from calmstream.estimators.papers.castell.design import KeptTables
-from calmstream.estimators.papers.castell.family import BlockMethod, single
+from calmstream.estimators.papers.castell.design import BlockMethod, KeptTables, single
 from calmstream.estimators.plan.request import Request
 
 

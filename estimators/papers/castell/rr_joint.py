@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.methods.notes import Note
-from calmstream.estimators.papers.castell.family import BlockMethod
+from calmstream.estimators.papers.castell.design import BlockMethod
 from calmstream.estimators.plan.request import Request
 
 

@@ -169,17 +169,14 @@ class FullTable(LinearModel):
         cells = self._domain.size(attributes)
         if self._n == 0:
             return Estimate(np.full(cells, 1.0 / cells), np.zeros(cells), 0)
-        table = self._project(self._table, attributes)
-        return Estimate(table, self.variance(attributes), self._n)
-
-    def variance(self, attributes: Attributes) -> Floats:
         whole = self._mechanism.covariance(self._n, self._likely)
-        diagonal = self._project(whole.diagonal, attributes)
         factors = self._fold(whole.factors, attributes)
         frequencies = self._project(self._likely, attributes)
+        # The variance given the devices' records.
         sampling = frequencies * (1.0 - frequencies) / self._n
-        variance: Floats = np.maximum(diagonal - np.square(factors).sum(axis=1) - sampling, 0.0)
-        return variance
+        noise = self._project(whole.diagonal, attributes) - np.square(factors).sum(axis=1)
+        variance = np.maximum(noise - sampling, 0.0)
+        return Estimate(self._project(self._table, attributes), variance, self._n)
 
     def covariance(self, attributes: Attributes) -> Floats:
         self._check(attributes, MAX_COVARIANCE_CELLS)

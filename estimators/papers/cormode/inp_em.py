@@ -21,7 +21,7 @@ from calmstream.estimators.numerics.likelihood import (
     discrepancy,
     expectation_maximisation,
 )
-from calmstream.estimators.papers.castell.family import BlockMethod, only_mechanism
+from calmstream.estimators.papers.castell.design import BlockMethod, only_mechanism
 from calmstream.estimators.papers.castell.model import RecordTables
 from calmstream.estimators.papers.castell.product_grr import ProductGRR, channels
 from calmstream.estimators.plan import Plan

@@ -93,10 +93,9 @@ class BloomRR(RecordMechanism):
 
     @cached_property
     def filters(self) -> tuple[NDArray[np.uint8], ...]:
-        return tuple(self._rows(i, np.arange(r)) for i, r in enumerate(self.axes))
-
-    def _rows(self, axis: int, values: NDArray[Any]) -> NDArray[np.uint8]:
-        return filter_rows(axis, values, self.bits, self.hashes)
+        return tuple(
+            filter_rows(i, np.arange(r), self.bits, self.hashes) for i, r in enumerate(self.axes)
+        )
 
     @cached_property
     def grams(self) -> tuple[Floats, ...]:
@@ -119,6 +118,11 @@ class BloomRR(RecordMechanism):
     @property
     def q(self) -> Fraction:
         return Fraction(OTHER, OTHER + self.weight)
+
+    @property
+    def per_bit(self) -> float:
+        """What the flip of a bit adds to the variance of its unbiased estimate."""
+        return float(self.q * (1 - self.q) / (1 - 2 * self.q) ** 2)
 
     @cached_property
     def layout(self) -> JointTables:
@@ -146,7 +150,9 @@ class BloomRR(RecordMechanism):
 
     def _packed(self, axis: int, code: NDArray[np.int64]) -> NDArray[np.uint8]:
         if len(code) < self.axes[axis]:
-            return np.packbits(self._rows(axis, code), axis=1, bitorder="little")
+            return np.packbits(
+                filter_rows(axis, code, self.bits, self.hashes), axis=1, bitorder="little"
+            )
         table = np.packbits(self.filters[axis], axis=1, bitorder="little")
         packed: NDArray[np.uint8] = table[code]
         return packed
@@ -162,12 +168,12 @@ class BloomRR(RecordMechanism):
 
     def ones(self, reports: Reports) -> list[NDArray[np.float32]]:
         """Return per axis every report's ones among the bits of every value, after a row of 1."""
-        return [self._ones(i, reports[f"b{i}"]) for i in range(len(self.axes))]
-
-    def _ones(self, axis: int, packed: NDArray[np.uint8]) -> NDArray[np.float32]:
-        rows = np.unpackbits(packed, axis=1, count=self.bits, bitorder="little")
-        hits = self.filters[axis].astype(np.float32) @ rows.T.astype(np.float32)
-        return np.concatenate([np.ones((1, hits.shape[1]), np.float32), hits])
+        found = []
+        for i, filters in enumerate(self.filters):
+            rows = np.unpackbits(reports[f"b{i}"], axis=1, count=self.bits, bitorder="little")
+            hits = filters.astype(np.float32) @ rows.T.astype(np.float32)
+            found.append(np.concatenate([np.ones((1, hits.shape[1]), np.float32), hits]))
+        return found
 
     def scores(self, counts: Counts, n: int, attributes: tuple[int, ...]) -> Floats:
         """Return ``M^T y``, unbiased, over ascending attributes: the input of the regression.
@@ -177,9 +183,7 @@ class BloomRR(RecordMechanism):
         table = self.layout.holder(attributes)
         if table is None:
             raise KeyError(attributes)
-        start = sum(self.layout.sizes[: self.tables.index(table)])
-        shape = [self.axes[i] + 1 for i in table]
-        cube = counts[start : start + prod(shape)].reshape(shape) / n
+        cube = self.layout.cube(counts, table) / n
         cube = cube[tuple(slice(None) if i in attributes else 0 for i in table)]
         gap, q = float(1 - 2 * self.q), float(self.q)
         for axis, i in enumerate(attributes):
@@ -192,9 +196,7 @@ class BloomRR(RecordMechanism):
 
     def _added_moment(self, attribute: int) -> Floats:
         """Return what the flips add to the second moment of a least-squares score: shape (r,)."""
-        q = self.q
-        per_bit = float(q * (1 - q) / (1 - 2 * q) ** 2)
-        return per_bit * np.diag(np.linalg.pinv(self.grams[attribute]))
+        return self.per_bit * np.diag(np.linalg.pinv(self.grams[attribute]))
 
     def estimate(self, counts: Counts, n: int) -> Floats:
         """Return least squares: unbiased if the filters of every axis are linearly independent."""
@@ -249,14 +251,12 @@ class BloomRR(RecordMechanism):
         """
         own = tuple(self.axes[i] for i in axes)
         expected = expected + (1.0 - expected.sum()) / expected.size
-        q = self.q
-        per_bit = float(q * (1 - q) / (1 - 2 * q) ** 2)
+        added = [self.per_bit * inverse for inverse in self._inverses]
         moment = np.zeros((len(expected), len(expected)))
         for flipped in product((False, True), repeat=len(own)):
             kept = [axis for axis, noise in enumerate(flipped) if not noise]
             weight = np.array(sum_out(expected, own, kept))
-            parts = [per_bit * self._inverses[i] for i, noise in zip(axes, flipped, strict=True)
-                     if noise]  # fmt: skip
+            parts = [added[i] for i, noise in zip(axes, flipped, strict=True) if noise]
             moment += _interleaved(np.diag(weight), parts, flipped, own)
         covariance: Floats = (moment - np.outer(expected, expected)) / n
         return covariance

@@ -21,8 +21,11 @@ from calmstream.estimators.mechanisms.registry import spec
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.methods.packing import number_parameter, only_parameters
-from calmstream.estimators.papers.castell.design import choose_tables, record_view
-from calmstream.estimators.papers.castell.family import only_mechanism
+from calmstream.estimators.papers.castell.design import (
+    choose_tables,
+    only_mechanism,
+    record_view,
+)
 from calmstream.estimators.papers.castell.model import RecordTables
 from calmstream.estimators.papers.lopub.bloom_rr import BITS, HASHES, BloomRR
 from calmstream.estimators.papers.lopub.lasso import expectation_maximisation, nonnegative_lasso
@@ -156,12 +159,10 @@ def _score_deviation(mechanism: BloomRR, attributes: Attributes, n: int) -> floa
     The second moment of a factor is the noise of the bits of a value's filter, plus the mean square
     of the number of bits that two filters have in common.
     """
-    q = mechanism.q
-    per_bit = float(q * (1 - q) / (1 - 2 * q) ** 2)
     moment = 1.0
     for i in attributes:
         gram = mechanism.grams[i]
-        moment *= per_bit * float(np.diag(gram).mean()) + float(np.square(gram).mean())
+        moment *= mechanism.per_bit * float(np.diag(gram).mean()) + float(np.square(gram).mean())
     return sqrt(moment / n)
 
 
