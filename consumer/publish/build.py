@@ -15,8 +15,8 @@ from calmstream.common.version import version
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.estimators import methods
 from calmstream.estimators.analysis.poisoning import examine
-from calmstream.estimators.analysis.published_summaries import published_summaries
 from calmstream.estimators.analysis.report import analyse
+from calmstream.estimators.analysis.summary_rows import published_summaries
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.methods.base import Model
 from calmstream.estimators.plan import Plan

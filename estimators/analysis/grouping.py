@@ -187,17 +187,12 @@ def _bounds_of(attribute: Attribute, code: int) -> tuple[float, float] | None:
     """Return the numbers that a code stands for; None if it is no number and no span."""
     kind = attribute.kind
     if not isinstance(kind, Number):
-        return _bounds(attribute.labels[code])
+        label = attribute.labels[code].strip()
+        return (float(label), float(label)) if _PLAIN.fullmatch(label) else _span(label)
     if code == attribute.other:
         return None
     low, high = kind.bounds[code].tolist()
     return low, high
-
-
-def _bounds(label: str) -> tuple[float, float] | None:
-    if _PLAIN.fullmatch(label.strip()):
-        return float(label), float(label)
-    return _span(label.strip())
 
 
 def _span(text: str) -> tuple[float, float] | None:
