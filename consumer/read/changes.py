@@ -12,7 +12,7 @@ from calmstream.consumer.read.ranges import PREVIOUS, NoReports, Windows, agains
 from calmstream.consumer.subscribe.frame import Frame, FrameColumns
 from calmstream.estimators.analysis.grouped import difference
 from calmstream.estimators.changes import Comparison, Source, compare, source
-from calmstream.estimators.changes.document import Modelled, table_document
+from calmstream.estimators.changes.compare import Modelled, table_document
 from calmstream.estimators.changes.windows import PAIRED, REPEATED, Relation, mean_repeats, relation
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.kinds import Ordered

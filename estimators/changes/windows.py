@@ -28,19 +28,13 @@ def relation(period: int, one: Span, other: Span) -> Relation:
         return Relation((), (False, False))
     slots = [Counter(w % period for w in range(a, b + 1)) for a, b in (one, other)]
     paired = (PAIRED,) if set(slots[0]) & set(slots[1]) else ()
-    if all(_even(own, period) for own in slots) or _single_after_all(one, other):
+    even = all(len(own) == period and len(set(own.values())) == 1 for own in slots)
+    # One side is a single window, and the other one all windows before it.
+    single = any(a[0] == a[1] and b == (0, a[0] - 1) for a, b in ((one, other), (other, one)))
+    if even or single:
         return Relation(paired, (False, False))
     often = max(slots[0].values()) > 1, max(slots[1].values()) > 1
     return Relation((*paired, *([REPEATED] if any(often) else [])), often)
-
-
-def _even(slots: Counter[int], period: int) -> bool:
-    return len(slots) == period and len(set(slots.values())) == 1
-
-
-def _single_after_all(one: Span, other: Span) -> bool:
-    """Return whether one side is a single window and the other one all windows before it."""
-    return any(a[0] == a[1] and b == (0, a[0] - 1) for a, b in ((one, other), (other, one)))
 
 
 def mean_repeats(period: int, reports: dict[int, int]) -> float:
