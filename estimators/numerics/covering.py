@@ -78,7 +78,7 @@ def _prune(d: int, k: int, chosen: list[Attributes]) -> list[Attributes]:
 def _greedy(d: int, k: int, l: int, limit: int) -> list[Attributes] | None:  # noqa: E741
     """Choose l-sets by comparing all of them in every step; None if ``limit`` is too small."""
     sets, targets, inner = _subsets(d, l), _Ranks(d, k), _subsets(l, k)
-    supersets = _Supersets(d, k, l)
+    rank, others = _Ranks(d, l), _subsets(d - k, l - k)
     gain = np.full(len(sets), comb(l, k), np.int64)
     covered = np.zeros(comb(d, k), bool)
     chosen: list[Attributes] = []
@@ -91,7 +91,7 @@ def _greedy(d: int, k: int, l: int, limit: int) -> list[Attributes] | None:  # n
         ranks = targets(held)
         new = held[~covered[ranks]]
         covered[ranks] = True
-        gain -= np.bincount(supersets(new), minlength=len(gain))
+        gain -= np.bincount(_supersets(new, d, rank, others), minlength=len(gain))
     return chosen
 
 
@@ -200,17 +200,11 @@ class _Ranks:
         return ranks
 
 
-class _Supersets:
-    """Ranks of all l-sets that contain given k-sets, with repetition."""
-
-    def __init__(self, d: int, k: int, l: int) -> None:  # noqa: E741
-        self._d, self._rank, self._others = d, _Ranks(d, l), _subsets(d - k, l - k)
-
-    def __call__(self, sets: Sets) -> NDArray[np.int64]:
-        """Return the ranks: shape (number, k) becomes (number · C(d - k, l - k),)."""
-        inside = np.zeros((len(sets), self._d), bool)
-        np.put_along_axis(inside, sets, values=True, axis=1)
-        rest = np.nonzero(~inside)[1].reshape(len(sets), -1)
-        extra = rest[:, self._others]
-        own = np.broadcast_to(sets[:, None, :], (*extra.shape[:2], sets.shape[1]))
-        return self._rank(np.sort(np.concatenate([own, extra], axis=2), axis=2)).ravel()
+def _supersets(sets: Sets, d: int, rank: _Ranks, others: Sets) -> NDArray[np.int64]:
+    """Return the ranks of all l-sets that contain given k-sets (number, k), with repetition."""
+    inside = np.zeros((len(sets), d), bool)
+    np.put_along_axis(inside, sets, values=True, axis=1)
+    rest = np.nonzero(~inside)[1].reshape(len(sets), -1)
+    extra = rest[:, others]
+    own = np.broadcast_to(sets[:, None, :], (*extra.shape[:2], sets.shape[1]))
+    return rank(np.sort(np.concatenate([own, extra], axis=2), axis=2)).ravel()

@@ -9,7 +9,7 @@ the week, hour of the day), and shrinks it to the level of all phases.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,28 +33,6 @@ class Weighted(NamedTuple):
     mean: Floats  # (candidates, views, width); any value where n is 0
 
 
-class Candidates(Protocol):
-    """Some candidate models of one group's views."""
-
-    def predict(self, window: int) -> Weighted:
-        """Return what is expected of a window that has not been added."""
-
-    def add(self, window: int, n: Floats, counts: Floats, anew: NDArray[np.bool_]) -> None:
-        """Add a window; the views of ``anew`` forget what came before."""
-
-    def now(self) -> Weighted:
-        """Return the frequencies in the window that was added last."""
-
-    def worth(self) -> Floats:
-        """Return the reports that `now` is worth: shape (candidates, views)."""
-
-    def drift(self) -> Floats:
-        """Return which share of the variance of `now` is drift since the reports: as `worth`.
-
-        The rest is noise of the reports. It is d / (1 + d) for a level in its steady state.
-        """
-
-
 class LevelCandidates:
     """One level for each discount.
 
@@ -73,10 +51,12 @@ class LevelCandidates:
         self._window, self._last = 0, np.zeros(len(restart), np.int64)
 
     def predict(self, window: int) -> Weighted:
+        """Return what is expected of a window that has not been added."""
         known = np.maximum(self._kept(window) * self._n, self._restart)
         return Weighted(np.minimum(known, self._n), _ratio(self._counts, self._n))
 
     def add(self, window: int, n: Floats, counts: Floats, anew: NDArray[np.bool_]) -> None:
+        """Add a window; the views of ``anew`` forget what came before."""
         kept = np.where(anew, 0.0, np.where(n > 0, self._kept(window), 1.0))
         self._n = kept * self._n + n
         self._q = kept**2 * self._q + n
@@ -84,12 +64,18 @@ class LevelCandidates:
         self._window, self._last = window, np.where(n > 0, window, self._last)
 
     def now(self) -> Weighted:
+        """Return the frequencies in the window that was added last."""
         return Weighted(self.worth(), _ratio(self._counts, self._n))
 
     def worth(self) -> Floats:
+        """Return the reports that `now` is worth: shape (candidates, views)."""
         return self._kept(self._window) * self._n
 
     def drift(self) -> Floats:
+        """Return which share of the variance of `now` is drift since the reports, not their noise.
+
+        It is d / (1 + d) in the steady state.
+        """
         return 1 - self._kept(self._window) * self._q / np.maximum(self._n, 1e-300)
 
     def _kept(self, window: int) -> Floats:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.estimators.tracking.candidates import (
-    Candidates,
     Floats,
     LevelCandidates,
     SeasonCandidates,
@@ -38,7 +37,9 @@ class Series:
         period: int,
     ) -> None:
         self.free = free
-        self._parts: list[Candidates] = [LevelCandidates(discounts, restart, width)]
+        self._parts: list[LevelCandidates | SeasonCandidates] = [
+            LevelCandidates(discounts, restart, width)
+        ]
         if period:
             self._parts.append(SeasonCandidates(period, restart, width))
         self.evidence = np.zeros((len(self.predict(0).n), len(restart)))

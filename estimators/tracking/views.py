@@ -25,7 +25,10 @@ class FollowedViews:
 
     def __init__(self, plan: Plan, number: int, discounts: tuple[float, ...], period: int) -> None:
         mechanism, views = plan.mechanisms[number], plan.groups[number].views
-        self._pooled, self._cycle = _pooled(plan, number), _cycle(plan)
+        self._pooled = _pooled(plan, number)
+        # The number of windows after which devices report again.
+        again = plan.guarantee.kind == "w-event"
+        self._cycle = plan.guarantee.windows if again else np.inf
         whole = mechanism.holds(range(len(views[0].attributes)))
         self._sampling = _sampling(mechanism) if whole else 0.0
         count, width, restart = len(views), mechanism.width, _restart(mechanism) if whole else 100.0
@@ -150,11 +153,6 @@ def _pooled(plan: Plan, number: int) -> Floats:
     views = plan.groups[number].views
     known = Counter(a for group in plan.groups for view in group.views for a in view.attributes)
     return np.array([np.mean([known[a] for a in view.attributes]) for view in views])
-
-
-def _cycle(plan: Plan) -> float:
-    """Return the number of windows after which devices report again; infinite if never."""
-    return plan.guarantee.windows if plan.guarantee.kind == "w-event" else np.inf
 
 
 def _sampling(mechanism: Mechanism) -> float:
