@@ -1,7 +1,4 @@
-"""Check by chi-square tests how devices are distributed over views and time slots.
-
-Significance level 1e-6, fixed seeds.
-"""
+"""Chi-square tests at 1e-6 of how devices are distributed over views and time slots."""
 
 from __future__ import annotations
 

@@ -9,8 +9,7 @@ from calmstream.estimators import methods
 from calmstream.estimators.analysis.grouped import GroupedTable, conditional, grouped
 from calmstream.estimators.analysis.grouping import parse
 from calmstream.estimators.numerics.contraction import contract
-from calmstream.estimators.plan import Plan
-from calmstream.estimators.tally import Tally
+from tests.support.attacks.forgery import honest
 from tests.support.plans import draft, mixed_domain
 from tests.support.repeats import repeats
 
@@ -20,27 +19,11 @@ TRUTH = np.random.default_rng(4).dirichlet(np.full(DOMAIN.size(), 2.0)).reshape(
 USERS = 40_000
 
 
-def collected(plan: Plan, random: np.random.Generator) -> list[Tally]:
-    """Draw the tallies of so many devices of an endless population."""
-    share = np.concatenate([group.shares for group in plan.groups]) / plan.total_share
-    reports = iter(random.multinomial(USERS, share).tolist())
-    tallies = []
-    for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True):
-        rows, n = [], []
-        for view in group.views:
-            n.append(next(reports))
-            others = tuple(i for i in range(3) if i not in view.attributes)
-            table = TRUTH.sum(axis=others).ravel()
-            rows.append(mechanism.draw_tally(random.multinomial(n[-1], table), random))
-        tallies.append(Tally(np.array(n), np.stack(rows)))
-    return tallies
-
-
 def answers(method: str, names: list[str], repeats: int) -> list[GroupedTable]:
     plan, _ = draft(DOMAIN, "1", USERS, 2, method)
     random = np.random.default_rng(8)
     groupings = {i: g for i, g in GROUPS.items() if DOMAIN.names[i] in names}
-    fitted = (methods.get(method).fit(plan, collected(plan, random)) for _ in range(repeats))
+    fitted = (methods.fit(plan, honest(plan, TRUTH, USERS, random)) for _ in range(repeats))
     return [grouped(model, DOMAIN, names, groupings) for model in fitted]
 
 

@@ -1,7 +1,4 @@
-"""Check the noise-aware test of independence on independent pairs and on taxi trips.
-
-All seeds were fixed before the first run.
-"""
+"""The noise-aware test of independence, on independent pairs and on taxi trips; fixed seeds."""
 
 from __future__ import annotations
 

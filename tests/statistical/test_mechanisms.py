@@ -1,7 +1,4 @@
-"""Check the distribution of randomised reports, of drawn tallies and of the errors of estimates.
-
-They are compared with the exact probabilities of each mechanism.
-"""
+"""Randomised reports, drawn tallies and errors of estimates against exact probabilities."""
 
 from __future__ import annotations
 

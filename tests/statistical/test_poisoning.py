@@ -1,9 +1,4 @@
-"""Check how often the test for forged reports is wrong, and how often it detects attacks.
-
-The attacks are those of Cao, Jia and Gong (USENIX Security 2021). Maximal gain (MGA) reports the
-target under GRR; under OUE it sets the target's bit and as many others as an honest report has on
-average. Random perturbed values (RPA) are uniform over the outputs.
-"""
+"""How often the test for forged reports is wrong, and how often it detects `forgery`'s attacks."""
 
 from __future__ import annotations
 
@@ -57,26 +52,6 @@ def test_honest_reports_are_seldom_suspected(mechanism: str, windows: int) -> No
         assert stats.binom.sf(low - 1, windows, 0.05) > 1e-6, (test, low)
 
 
-def of_same_devices(
-    plan: Plan, truth: np.ndarray, users: int, repeats: int, generator: np.random.Generator
-) -> list[Tally]:
-    """Return the counts of devices that report several times, each in one view on one record."""
-    shares = np.array([s for g in plan.groups for s in g.shares], np.float64)
-    devices = iter(generator.multinomial(users, shares / shares.sum()))
-    tallies = []
-    for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True):
-        n, rows = [], []
-        for view in group.views:
-            held = int(next(devices))
-            axes = tuple(i for i in range(len(plan.domain)) if i not in view.attributes)
-            chances = truth.sum(axis=axes).ravel()
-            histogram = generator.multinomial(held, chances / chances.sum())
-            rows.append(sum(mechanism.draw_tally(histogram, generator) for _ in range(repeats)))
-            n.append(repeats * held)
-        tallies.append(Tally(np.array(n), np.stack(rows)))
-    return tallies
-
-
 @pytest.mark.parametrize(
     ("mechanism", "runs"),
     [("grr", 60), *(pytest.param(m, 150, marks=pytest.mark.slow) for m in ("grr", "oue"))],
@@ -89,7 +64,7 @@ def test_devices_that_report_several_times_are_seldom_suspected(mechanism: str, 
     found, naive = [], 0
     for _ in range(runs):
         truth = skewed(plan.domain, generator)
-        tallies = of_same_devices(plan, truth, 20_000, repeats, generator)
+        tallies = honest(plan, truth, 20_000, generator, repeats)
         found.append(examine(plan, tallies, 3 * repeats))
         naive += examine(plan, tallies).suspicious
     assert naive > runs // 2, "the tests of one window do not hold for a total"

@@ -1,7 +1,4 @@
-"""Check the errors that papers publish and theory predicts, on real data, before any clipping.
-
-All seeds were fixed before the first run. Tallies are drawn from their exact distribution.
-"""
+"""Errors that papers publish and theory predicts, before any clipping; fixed seeds."""
 
 from __future__ import annotations
 
@@ -21,19 +18,13 @@ from tests.support.plans import draft
 N = 1 << 18
 
 
-def model_of(plan: Plan, codes: np.ndarray, seed: tuple[int, ...]) -> LinearAnswers:
-    tallies = collect(plan, codes, np.random.SeedSequence(seed), exact=True)
-    model = methods.get(plan.method).fit(plan, tallies)
-    assert isinstance(model, LinearAnswers)
-    return model
-
-
 def stated(plan: Plan, size: int) -> float:
     """Return n times the stated squared error of tables of a size, on records of all values."""
     shape = plan.domain.cardinalities
     every = np.indices(shape).reshape(len(shape), -1).T.astype(np.uint16)
     codes = np.tile(every, (-(-N // len(every)), 1))
-    model = model_of(plan, codes, (4,))
+    model = methods.fit(plan, collect(plan, codes, np.random.SeedSequence((4,)), exact=True))
+    assert isinstance(model, LinearAnswers)
     tables = [model.marginal(a) for a in combinations(range(len(shape)), size)]
     return len(codes) * float(np.mean([np.square(table.stderr).sum() for table in tables]))
 

@@ -19,9 +19,12 @@ def skewed(domain: Domain, generator: np.random.Generator) -> np.ndarray:
 
 
 def honest(
-    plan: Plan, truth: np.ndarray, users: int, generator: np.random.Generator
+    plan: Plan, truth: np.ndarray, users: int, generator: np.random.Generator, repeats: int = 1
 ) -> list[Tally]:
-    """Draw the tallies of one window from their exact distribution; views follow the shares."""
+    """Draw tallies from their exact distribution; views follow the shares.
+
+    A device that reports several times does so in one view, on one record.
+    """
     shares = np.array([s for group in plan.groups for s in group.shares], np.float64)
     sizes = iter(generator.multinomial(users, shares / shares.sum()))
     tallies = []
@@ -30,9 +33,10 @@ def honest(
         for view in group.views:
             others = tuple(i for i in range(len(plan.domain)) if i not in view.attributes)
             distribution = truth.sum(axis=others).ravel()
-            n.append(next(sizes))
-            histogram = generator.multinomial(n[-1], distribution / distribution.sum())
-            counts.append(mechanism.draw_tally(histogram, generator))
+            devices = int(next(sizes))
+            histogram = generator.multinomial(devices, distribution / distribution.sum())
+            counts.append(sum(mechanism.draw_tally(histogram, generator) for _ in range(repeats)))
+            n.append(repeats * devices)
         tallies.append(Tally(np.array(n), np.stack(counts)))
     return tallies
 

@@ -11,7 +11,7 @@ from calmstream.estimators.analysis.grouped import GroupedTable, conditional, di
 from calmstream.estimators.analysis.grouping import parse
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.methods.base import Model
-from calmstream.estimators.tally import Tally
+from tests.support.attacks.forgery import honest
 from tests.support.plans import draft, mixed_domain
 
 METHODS = ("am", "calm", "noise-aware", "fc", "rr-independent")
@@ -23,17 +23,7 @@ def fitted(method: str, domain: Domain = DOMAIN, users: int = 60_000, seed: int 
     plan, _ = draft(domain, "2", users, 2, method)
     random = np.random.default_rng(seed)
     truth = random.dirichlet(np.full(domain.size(), 0.7)).reshape(domain.cardinalities)
-    tallies = []
-    for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True):
-        expected = users * group.share // plan.total_share
-        n = random.multinomial(expected, np.array(group.shares) / group.share)
-        rows = []
-        for view, reports in zip(group.views, n, strict=True):
-            others = tuple(i for i in range(len(domain)) if i not in view.attributes)
-            table = truth.sum(axis=others).ravel()
-            rows.append(mechanism.draw_tally(random.multinomial(reports, table), random))
-        tallies.append(Tally(n.astype(np.int64), np.stack(rows)))
-    return methods.get(method).fit(plan, tallies)
+    return methods.fit(plan, honest(plan, truth, users, random))
 
 
 @pytest.fixture(scope="module", params=METHODS)
