@@ -1,8 +1,4 @@
-"""Run the method RR-Clusters with a pilot on the in-process broker.
-
-A pilot is a first collection by some of the devices. It decides which attributes are randomised
-together; its devices do not report again.
-"""
+"""A pilot of other devices decides which attributes RR-Clusters randomises together."""
 
 from __future__ import annotations
 

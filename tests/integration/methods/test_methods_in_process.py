@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,23 +31,10 @@ PARAMETERS = {
 
 
 def plan_of(method: str, domain: Domain, *, analysis: bool = False) -> Plan:
-    plan, _ = draft(
-        domain,
-        "4",
-        DEVICES,
-        2,
-        method,
-        parameters=PARAMETERS.get(method),
-        max_groups=8,
-        name="tally-test",
-        start=START,
-        window=10,
-        grace=3,
-        skew=2,
-        partitions=2,
-        analysis=analysis,
-    )
-    return plan
+    times: dict[str, Any] = {"start": START, "window": 10, "grace": 3, "skew": 2}
+    more: dict[str, Any] = {"name": "tally-test", "max_groups": 8, "partitions": 2}
+    parameters = PARAMETERS.get(method)
+    return draft(domain, "4", DEVICES, 2, method, parameters, analysis=analysis, **times, **more)[0]
 
 
 def population(domain: Domain) -> np.ndarray:
@@ -167,10 +155,8 @@ def test_records_of_the_model_have_the_shares_of_the_population(
     true = plan.domain.histogram(population(plan.domain), (0, 1)) / DEVICES
     found = made.domain.histogram(made.codes, (0, 1)) / len(made.codes)
     assert np.abs(found - true).max() < 0.04  # independent attributes would be 0.1 away
-    assert (
-        np.abs(true - np.outer(*(true.reshape(2, 3).sum(axis=i) for i in (1, 0))).ravel()).max()
-        > 0.1
-    )
+    apart = np.outer(*(true.reshape(2, 3).sum(axis=i) for i in (1, 0))).ravel()
+    assert np.abs(true - apart).max() > 0.1
 
 
 @pytest.mark.slow

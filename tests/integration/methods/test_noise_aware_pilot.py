@@ -1,8 +1,4 @@
-"""Run the noise-aware method with a pilot on the in-process broker.
-
-A pilot is a first collection by some of the devices. It gives the scales of the prior distribution,
-and its reports are part of the running totals.
-"""
+"""A pilot gives noise-aware the scales of its prior; its reports are part of running totals."""
 
 from __future__ import annotations
 
@@ -166,21 +162,3 @@ def test_what_cannot_be_planned_after_a_pilot(
         assert message in error
         assert error.count("\n") == 1
     assert not (tmp_path / "main.json").exists()
-
-
-@pytest.mark.slow
-def test_three_devices_make_no_claim(desk: Desk) -> None:
-    assert desk.plan("few", "--users", "3") == 0
-    stage = Stage(desk.read("few"))
-    stage.ask(records()[:3], 51)
-    for snapshot in stage.finish(Kind.FINAL, Kind.TOTAL):
-        assert snapshot.manifest.reports == 3
-        assert len(snapshot.manifest.marginals) == D + D * (D - 1) // 2
-        for attributes in stage.plan.marginals:
-            record = snapshot.record(*(DOMAIN.names[i] for i in attributes))
-            table = np.array(record.table)
-            assert (table >= 0).all()
-            assert table.sum() == pytest.approx(1.0)
-            assert "noise" in record.flags
-            assert 1.96 * max(record.stderr) > 0.4
-            assert record.noise_floor > 0.05

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from calmstream.estimators import methods
-from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.planning import empty_tallies
@@ -17,7 +17,7 @@ from calmstream.estimators.tally import Tally
 from calmstream.estimators.tracking.candidates import Floats, LevelCandidates
 from calmstream.estimators.tracking.tracker import Tracker, phases
 from calmstream.evaluation.population import collect, local_plan
-from tests.support.plans import draft
+from tests.support.plans import draft, mixed_domain
 
 DAY = 86_400
 WINDOWS = 120
@@ -26,32 +26,23 @@ WINDOWS = 120
 def plan_of(
     users: int, window: int = DAY, epsilon: str = "1", guarantee: Guarantee | None = None
 ) -> Plan:
-    domain = Domain(
-        (Attribute("a", ("x", "y")), Attribute("b", ("p", "q", "r")), Attribute("c", ("s", "t")))
-    )
     terms = {"window": window, "guarantee": guarantee or Guarantee()}
-    plan, _ = draft(domain, epsilon, users, windows=10_000, grace=0, skew=0, **terms)
-    return plan
+    domain = mixed_domain(2, 3, 2)
+    return draft(domain, epsilon, users, windows=10_000, grace=0, skew=0, **terms)[0]
 
 
 def law(share: float) -> Floats:
-    """Return the distribution of records, in which `a` is `x` with a given probability."""
+    """Return the distribution of records, in which `a0` is 0 with a given probability."""
     b = np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])
     table = np.array([share, 1 - share])[:, None, None] * b[..., None] * np.array([0.7, 0.3])
-    found: Floats = table.ravel()
-    return found
+    return np.asarray(table.ravel())
 
 
 def stream(plan: Plan, shares: Floats, seed: int) -> Iterator[list[Tally]]:
-    """Yield the tallies of windows in which `a` is `x` with the given probabilities."""
+    """Yield the tallies of windows in which `a0` is 0 with the given probabilities."""
     generator = np.random.default_rng(seed)
     for share in shares:
-        yield tallies_of(plan, law(share), generator)
-
-
-def tallies_of(plan: Plan, records: Floats, generator: np.random.Generator) -> list[Tally]:
-    """Draw the tallies of a window, whose records have a distribution: shape (records,)."""
-    return perturbed(plan, histograms(plan, records, generator), generator)
+        yield perturbed(plan, histograms(plan, law(share), generator), generator)
 
 
 def histograms(plan: Plan, records: Floats, generator: np.random.Generator) -> list[Floats]:
@@ -185,7 +176,7 @@ def test_missing_windows_count_as_time() -> None:
 
 def test_views_say_together_that_their_attribute_moves() -> None:
     """Twelve views of few reports each hold the attribute that moves; each alone sees nothing."""
-    domain = Domain(tuple(Attribute(name, ("x", "y")) for name in "abcdefghijklm"))
+    domain = Domain.binary(13)
     plan = local_plan(methods.get("calm"), Request(domain, "1", 6_000, 2))
     plan = replace(plan, window=DAY, expires=DAY * 200)
     tracker, generator = Tracker(plan, seasons=False), np.random.default_rng(3)
@@ -231,7 +222,7 @@ def test_a_release_begins_anew_and_a_quiet_stream_does_not() -> None:
             tracker.add(t, tallies)
         views = [view for group in plan.groups for view in group.views]
         anew = zip(views, tracker.current().anew, strict=True)
-        # The release changes `a`, and `b` a little.
+        # The release changes `a0`, and `a1` a little.
         assert {began for view, began in anew if 0 in view.attributes} == {first}
 
 

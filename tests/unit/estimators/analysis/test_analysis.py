@@ -50,14 +50,9 @@ def test_without_noise_the_test_is_pearson_s() -> None:
     spread = (np.diag(even.ravel()) - np.outer(even.ravel(), even.ravel())) / n
     table = even + 0.01 * np.array([[1, -1], [0, 0], [-1, 1]])
     result = independence(table, spread, (rows, columns), n)
-    assert result.statistic == pytest.approx(stats.chi2_contingency(n * table, correction=False)[0])
     assert result.critical == pytest.approx(stats.chi2.isf(0.05, 2), rel=1e-9)
     scipy = stats.chi2_contingency(table * n, correction=False)
     assert (result.statistic, result.p_value) == pytest.approx(scipy[:2], rel=1e-9)
-
-
-def total(edges: object, information: dict[tuple[int, int], float]) -> float:
-    return sum(information[e.first, e.second] for e in edges)  # type: ignore[attr-defined]
 
 
 def test_the_tree_is_the_best_of_all_spanning_trees() -> None:
@@ -72,7 +67,7 @@ def test_the_tree_is_the_best_of_all_spanning_trees() -> None:
         )
         tree = chow_liu(5, information)
         assert len(tree) == 4
-        assert total(tree, information) == pytest.approx(best)
+        assert sum(information[e.first, e.second] for e in tree) == pytest.approx(best)
 
 
 def chain(n: int, seed: int) -> np.ndarray:

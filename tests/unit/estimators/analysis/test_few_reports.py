@@ -1,7 +1,4 @@
-"""Check every method with too few reports for any claim, or with none from a group.
-
-The bytes of the snapshot are checked, too.
-"""
+"""Every method with too few reports for any claim, or with none from a group, up to snapshots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check means, quantiles and shares of ranges of ordered attributes."""
+"""Check means, quantiles, shares of ranges and rank correlations of ordered attributes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
 from calmstream.estimators.analysis.summaries import Distribution, levels
+from calmstream.estimators.analysis.summary_rows import rank_correlation
 from calmstream.estimators.domain import Attribute, Domain
 
 BINS = {"name": "x", "kind": "number", "edges": [0, 10, 20, 40], "below": True, "above": True}
 GRID = {"name": "x", "kind": "number", "edges": [0, 10, 40], "rounding": "grid", "other": "?"}
+TABLE = np.array([[0.2, 0.1, 0.05], [0.05, 0.2, 0.05], [0.05, 0.05, 0.1], [0.0, 0.05, 0.1]])
 
 
 def attribute(entry: dict[str, object]) -> Attribute:
@@ -90,3 +93,32 @@ def test_intervals_cover_the_truth() -> None:
         for name, (one, true) in pairs.items():
             hits[name] += one.low <= true.value <= one.high
     assert all(0.925 * 2000 <= number <= 0.985 * 2000 for number in hits.values()), hits
+
+
+def test_the_value_is_that_of_the_records() -> None:
+    counts = np.round(TABLE * 200).astype(int)
+    first, second = (axis.ravel() for axis in np.indices(TABLE.shape))
+    records = [np.repeat(codes, counts.ravel()) for codes in (first, second)]
+    found = rank_correlation(TABLE, np.zeros((12, 12)))
+    assert found.value == pytest.approx(spearmanr(*records).statistic)
+    assert found.stderr == 0.0
+
+
+def test_the_error_is_that_of_finite_differences() -> None:
+    p = TABLE.ravel()
+    covariance = (np.diag(p) - np.outer(p, p)) / 1000
+    step, slope = 1e-6, []
+    for cell in range(12):
+        moved = [TABLE.copy().ravel() for _ in range(2)]
+        moved[0][cell] += step
+        moved[1][cell] -= step
+        values = [rank_correlation(m.reshape(4, 3), covariance).value for m in moved]
+        slope.append((values[0] - values[1]) / (2 * step))
+    expected = math.sqrt(np.array(slope) @ covariance @ np.array(slope))
+    assert rank_correlation(TABLE, covariance).stderr == pytest.approx(expected, rel=1e-4)
+
+
+def test_one_value_only_has_no_correlation() -> None:
+    table = np.array([[0.5, 0.5], [0.0, 0.0]])
+    assert math.isnan(rank_correlation(table, np.zeros((4, 4))).value)
+    assert math.isnan(rank_correlation(np.zeros((2, 2)), np.zeros((4, 4))).value)

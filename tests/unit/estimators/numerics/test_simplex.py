@@ -1,7 +1,4 @@
-"""Check the projection onto the simplex against Norm-Sub and the optimality conditions.
-
-Norm-Sub is the iterative rule of the literature.
-"""
+"""The projection onto the simplex against Norm-Sub, the iterative rule of the literature."""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@ from calmstream.estimators.papers.calm.size import (
     largest_size,
     noise_error,
 )
+from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
 from tests.support.plans import draft, exact_tallies, mixed_domain
 
@@ -111,9 +112,8 @@ def test_too_many_table_sizes_are_refused() -> None:
         draft(mixed_domain(2, 3, 5, 7), max_groups=3, users=10**6)
 
 
-def fitted(plan_tallies: tuple[object, list[Tally]]) -> OverlappingTables:
-    plan, tallies = plan_tallies
-    model = methods.get("calm").fit(plan, tallies)  # type: ignore[arg-type]
+def fitted(plan: Plan, tallies: list[Tally]) -> OverlappingTables:
+    model = methods.fit(plan, tallies)
     assert isinstance(model, OverlappingTables)
     return model
 
@@ -123,7 +123,7 @@ TRUTH = np.random.default_rng(8).dirichlet(np.full(2 * 3 * 2 * 4, 0.5))
 
 def test_recovers_the_truth_from_noiseless_tallies() -> None:
     plan, _ = draft(mixed_domain(2, 3, 2, 4))
-    model = fitted((plan, exact_tallies(plan, TRUTH, 10**9)))
+    model = fitted(plan, exact_tallies(plan, TRUTH, 10**9))
     grid = TRUTH.reshape(2, 3, 2, 4)
     for attributes in [(0,), (3,), (0, 1), (1, 3), (2, 3)]:
         others = tuple(i for i in range(4) if i not in attributes)
@@ -142,7 +142,7 @@ def test_recovers_the_truth_from_noiseless_tallies() -> None:
 def test_negative_estimates_are_clipped_and_flagged() -> None:
     plan, _ = draft(Domain.binary(2), "1")
     counts = np.array([[700, 100, 100, 100]])
-    model = fitted((plan, [Tally(np.array([1000]), counts)]))
+    model = fitted(plan, [Tally(np.array([1000]), counts)])
     assert model.unclipped((0, 1)).min() < 0
     marginal = model.marginal((0, 1))
     assert marginal.flags == ("covered", "clipped")

@@ -1,7 +1,4 @@
-"""Check the Castell inverse against a worked example, exact formulas and dependent data.
-
-The inverse estimates a joint table from attributes that were randomised separately.
-"""
+"""The Castell inverse against a worked example, exact formulas and dependent data."""
 
 from __future__ import annotations
 

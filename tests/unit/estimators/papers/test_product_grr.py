@@ -1,7 +1,4 @@
-"""Check the mechanism that randomises the attributes of a record independently.
-
-The tests are about its exact privacy loss, the division of epsilon, its tables and its refusals.
-"""
+"""Exact privacy loss, division of epsilon, tables and refusals of GRR on blocks."""
 
 from __future__ import annotations
 
