@@ -16,6 +16,7 @@ from calmstream.estimators.changes.evidence import Evidence
 from calmstream.estimators.changes.fit import fit
 from calmstream.estimators.changes.source import Observed
 from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.view import View
 
@@ -37,6 +38,13 @@ def observed(
     histogram = generator.multinomial(n, sums[attributes])
     counts = mechanism.draw_tally(histogram, generator)
     return Observed(View(attributes), mechanism, n, counts)
+
+
+def one_view(
+    mechanism: Mechanism, n: int, pi: Any, generator: np.random.Generator, domain: Domain = DOMAIN
+) -> Source:
+    counts = mechanism.draw_tally(generator.multinomial(n, pi), generator)
+    return Source(domain, (Observed(View((0, 1)), mechanism, n, counts),))
 
 
 def mixed(n: int, pi: Any, generator: np.random.Generator, epsilon: str = "1") -> Source:
@@ -108,13 +116,10 @@ def test_p_values_of_equal_sources_are_uniform(target: tuple[int, ...]) -> None:
 def test_as_many_reports_as_cells_make_no_tiny_p_value(monkeypatch: pytest.MonkeyPatch) -> None:
     """The covariance of the reported frequencies is nearly singular there."""
     domain = Domain(tuple(Attribute(name, tuple("abcdef")) for name in "xy"))
-    spec = {"name": "subset-selection", "cells": 36, "size": 18}
-    generator = np.random.default_rng(12)
-
-    def source() -> Source:
-        return Source(domain, (observed_uniformly(spec, 19, generator),))
-
-    pairs = [(source(), source()) for _ in range(200)]
+    mechanism = build({"name": "subset-selection", "cells": 36, "size": 18}, "1")
+    generator, even = np.random.default_rng(12), np.full(36, 1 / 36)
+    sides = [one_view(mechanism, 19, even, generator, domain) for _ in range(400)]
+    pairs = list(zip(sides[::2], sides[1::2], strict=True))
 
     def tests() -> list[float]:
         found = [compare(*pair, [(0, 1)], details=0.0).tables[0].p for pair in pairs]
@@ -124,12 +129,6 @@ def test_as_many_reports_as_cells_make_no_tiny_p_value(monkeypatch: pytest.Monke
     assert min(tests()) > 1e-5
     monkeypatch.setattr(reading, "MIN_PER_CELL", 0)
     assert min(tests()) < 1e-9, "the fault is gone: delete MIN_PER_CELL"
-
-
-def observed_uniformly(spec: dict[str, Any], n: int, generator: np.random.Generator) -> Observed:
-    mechanism = build(spec, "1")
-    histogram = generator.multinomial(n, np.full(mechanism.cells, 1 / mechanism.cells))
-    return Observed(View((0, 1)), mechanism, n, mechanism.draw_tally(histogram, generator))
 
 
 def test_a_shift_is_found_and_its_cells_are_estimated() -> None:
@@ -181,17 +180,14 @@ def test_small_counts_against_many_are_left_out() -> None:
     generator = np.random.default_rng(11)
     rare = np.array([0.9, 0.06, 0.01, 0.01, 0.01, 0.01])
     mechanism = build(GRR, "4")
-
-    def table(n: int) -> Source:
-        counts = mechanism.draw_tally(generator.multinomial(n, rare), generator)
-        return Source(DOMAIN, (Observed(View((0, 1)), mechanism, n, counts),))
-
-    few = table(300)
-    found = compare(few, table(30_000), [(0, 1)]).tables[0]
+    few, many, some, more = (
+        one_view(mechanism, n, rare, generator) for n in (300, 30_000, 1000, 3000)
+    )
+    found = compare(few, many, [(0, 1)]).tables[0]
     assert found.p is None
     assert "fewer than 40" not in found.reason and "40 where one side" in found.reason  # noqa: PT018
-    assert compare(few, table(1000), [(0, 1)]).tables[0].p is not None
-    assert compare(table(3000), table(30_000), [(0, 1)]).tables[0].p is not None
+    assert compare(few, some, [(0, 1)]).tables[0].p is not None
+    assert compare(more, many, [(0, 1)]).tables[0].p is not None
 
 
 def test_adjusted_values_are_those_of_another_implementation() -> None:
