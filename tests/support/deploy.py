@@ -92,9 +92,7 @@ class Rendering:
     """The committed output of helm for one set of values.
 
     ``values``, ``plan`` and ``folder`` are the files that `deploy/helm/render.sh` gave it: one
-    plan, or several, each under its name up to the first dot. A component is what a pod is labelled
-    with: tally, publisher, gateway, serve, topics, account,
-    aggregator.
+    plan, or several, each under its name up to the first dot. A component is a pod's label.
     """
 
     name: str

@@ -23,12 +23,7 @@ class SendFault(Enum):
 
 
 class Faults:
-    """The planned faults of sends.
-
-    Attributes:
-        on_send: if set, decides the outcome of every send without a planned fault. It runs under
-            the broker's lock.
-    """
+    """Planned faults of sends; ``on_send`` decides, under the broker's lock, about all others."""
 
     def __init__(self) -> None:
         self.on_send: Callable[[Partition, bytes | None, bytes | None], SendFault] | None = None

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calmstream.estimators.domain import Attribute, Domain
-from calmstream.estimators.noise_aware.layout import Layout
 from calmstream.estimators.plan import Plan
 from calmstream.evaluation.population import collect
 from tests.support.plans import draft
@@ -26,11 +25,6 @@ def domain_of(*cardinalities: int) -> Domain:
             for i, r in enumerate(cardinalities)
         )
     )
-
-
-def crossed(layout: Layout) -> NDArray[np.bool_]:
-    """Return whether two columns belong to different attributes: shape (size, size)."""
-    return np.asarray(layout.owner[:, None] != layout.owner[None])
 
 
 def plan_for(domain: Domain, epsilon: str, users: int, k: int) -> Plan:

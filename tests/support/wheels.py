@@ -46,11 +46,7 @@ def _checked_out(source: Path, commit: str) -> None:
 
 
 def installed(built: Path, folder: Path) -> Path:
-    """Install a wheel into an environment that borrows its dependencies from this one.
-
-    Returns:
-        The program ``calmstream`` of the environment.
-    """
+    """Install a wheel into an environment with this one's dependencies; return its program."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=120)
     install = ["--python", folder / "bin" / "python", "install", "--quiet", "--no-deps", built]
     subprocess.run([sys.executable, "-m", "pip", *install], check=True, timeout=120)

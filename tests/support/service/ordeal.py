@@ -41,11 +41,7 @@ POLL_SECONDS = 0.2
 
 
 def ordeal_plan(window: int, grace: int) -> Plan:
-    """Return a plan over four binary attributes with three groups that report pairs by GRR.
-
-    It began at the start of the current window, so its windows close during the ordeal. Both
-    arguments are in seconds.
-    """
+    """Return a plan of three groups, whose windows of some seconds close during the ordeal."""
     views = ((0, 1), (1, 2), (2, 3))
     start = int(time.time()) // window * window
     return pair_plan(
@@ -66,17 +62,8 @@ def ordeal_plan(window: int, grace: int) -> Plan:
 class Ordeal:
     """One run: workers count the reports of a producer while faults are injected.
 
-    Args:
-        broker: the broker, which the ordeal also stops and starts.
-        directory: folder for the plan, the records, the spool and the logs.
-        reports: number of reports that are sent.
-        rate: reports per second.
-        workers: number of worker processes.
-        session: seconds without a heartbeat after which a worker loses its partitions; a freeze
-            lasts 1.5 times as long.
-        window: length of a window in seconds.
-        grace: seconds after a window's end in which delayed reports can arrive.
-        latest: seconds after that within which the final of the window must be published.
+    Times are in seconds, the rate is reports per second. A freeze lasts 1.5 times ``session``;
+    finals must be published within ``latest`` after a window's end plus grace.
     """
 
     def __init__(

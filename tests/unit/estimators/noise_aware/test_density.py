@@ -11,7 +11,7 @@ from calmstream.estimators.noise_aware.density import Posterior, State
 from calmstream.estimators.noise_aware.layout import Layout
 from calmstream.estimators.noise_aware.sampler import Effort, Sampler
 from calmstream.estimators.noise_aware.statistics import Signs, Statistics, Targets
-from tests.support.noise_aware import crossed, domain_of
+from tests.support.noise_aware import domain_of
 
 KINDS = [(2, 2, 2, 2), (3, 2, 4)]
 
@@ -19,15 +19,15 @@ KINDS = [(2, 2, 2, 2), (3, 2, 4)]
 def _problem(cards: tuple[int, ...]) -> tuple[Posterior, State]:
     """Statistics drawn at random, with triples and, of labels, one sign."""
     random, layout = np.random.default_rng(1), Layout(cards)
-    size = layout.size
-    products = random.normal(size=(size, size)) * 0.2 * crossed(layout)
+    size, apart = layout.size, layout.owner[:, None] != layout.owner
+    products = random.normal(size=(size, size)) * 0.2 * apart
     products = products + products.T
     block = random.normal(size=[layout.widths[i] for i in (0, 1, 2)]) * 0.1
     statistics = Statistics(
         random.normal(size=size) * 0.2,
         np.full(size, 50.0),
         products,
-        40.0 * crossed(layout),
+        40.0 * apart,
         {(0, 1, 2): (block, 30.0)},
     )
     row = np.zeros((1, size), np.float32)

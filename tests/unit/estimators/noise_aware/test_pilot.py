@@ -21,15 +21,10 @@ from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.plan.pilots import pool, read_earlier
 from calmstream.estimators.planning import empty_tallies
 from calmstream.estimators.tally import Tally
-from calmstream.evaluation.population import collect as draw
-from tests.support.noise_aware import chain, domain_of, truth
+from tests.support.noise_aware import chain, domain_of, tallies_of, truth
 from tests.support.plans import draft
 
 METHOD = NoiseAware()
-
-
-def counts(plan: Plan, codes: np.ndarray, seed: int) -> list[Tally]:
-    return draw(plan, codes, np.random.SeedSequence(seed), exact=True)
 
 
 def taught(
@@ -37,7 +32,7 @@ def taught(
 ) -> tuple[Plan, list[Tally], dict[str, Any]]:
     """Return a pilot, its counts, and the parameters it gives."""
     pilot, _ = draft(domain_of(*cards), epsilon, len(codes), 2, method, name="pilot")
-    tallies = counts(pilot, codes, 1)
+    tallies = tallies_of(pilot, codes, 1)
     return pilot, tallies, METHOD.follow(pilot, tallies)
 
 
@@ -141,7 +136,7 @@ def test_pooling_is_by_inverse_variance() -> None:
     pilot, first, parameters = taught(cards, codes[:3000], "2", "calm")
     child, design = draft(domain_of(*cards), "0.5", 6000, 2, "noise-aware", parameters)
     assert "totals join 3,000 reports of earlier plans" in design.reason[-1]
-    second = counts(child, codes[3000:], 2)
+    second = tallies_of(child, codes[3000:], 2)
     layout = Layout(cards)
     one, two = collect(pilot, first, layout), collect(child, second, layout)
     both = collect(*pool(child, second, read_earlier(child.parameters, child.domain)), layout)
