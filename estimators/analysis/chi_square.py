@@ -80,11 +80,7 @@ def zero_test(values: Floats, covariance: Floats) -> Independence:
 
 
 def _scaled_chi_square(covariance: Floats) -> tuple[float, float] | None:
-    """Return scale and degrees of freedom of a chi-square with the moments of a sum of squares.
-
-    The sum is of normal variables of mean 0 and this covariance (Satterthwaite 1946); None where
-    nothing varies.
-    """
+    """Return scale and freedom (Satterthwaite 1946) for normal variables; None without variance."""
     total, squares = float(np.trace(covariance)), float(np.square(covariance).sum())
     return (squares / total, total**2 / squares) if total > 0.0 else None
 

@@ -145,10 +145,7 @@ def _agreement(
 def _homogeneity(
     holding: Sequence[_Table], attribute: int, cardinalities: tuple[int, ...], repeats: int
 ) -> Finding:
-    """Test the weighted squared distance of one-way tables from their weighted mean.
-
-    The last cell is left out, because it follows from the total.
-    """
+    """Test distances of one-way tables from their mean, without the last cell: totals are known."""
     means, weights = [], []
     for table in holding:
         into = consistency.projection(table.attributes, (attribute,), cardinalities)
@@ -185,10 +182,7 @@ def _totals(tables: Sequence[_Table]) -> Finding | None:
 
 
 def _cells(tables: Sequence[_Table]) -> Finding | None:
-    """Compare the number of impossible cells with a binomial distribution.
-
-    A normal tail is largest for a true frequency of 0 or 1, which is assumed: p is a bound.
-    """
+    """Count impossible cells; p is a bound, as if all true frequencies were 0 or 1."""
     outside = total = 0
     for table in tables:
         nearest = np.clip(table.raw, 0.0, 1.0)

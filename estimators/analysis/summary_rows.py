@@ -232,10 +232,7 @@ def _ranks(p: Floats) -> Floats:
 
 
 def _through_ranks(weights: Floats) -> Floats:
-    """Return the derivative of a sum of weighted ranks by each share.
-
-    Rank i is the sum of the shares before i and half of share i.
-    """
+    """Return derivatives by shares; a rank is the sum of the shares before and half of its own."""
     after = weights[::-1].cumsum()[::-1] - weights
     return np.asarray(after + weights / 2.0, np.float64)
 

@@ -1,4 +1,4 @@
-"""Generalised least squares: the coefficients of a table from all views of one source, compared."""
+"""Generalised least squares: a table's coefficients from all views of a source, and their test."""
 
 from __future__ import annotations
 

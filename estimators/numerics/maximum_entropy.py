@@ -49,10 +49,7 @@ def maximum_entropy(
 
 
 def _ratio(wanted: Floats, found: Floats) -> Floats:
-    """Return the factors that scale one projection to another.
-
-    A cell of 0 stays 0, even if another projection requires a positive value there.
-    """
+    """Return the factors that scale one projection to another; a cell of 0 stays 0."""
     ratio: Floats = wanted / np.where(found > 0.0, found, 1.0)
     return ratio
 

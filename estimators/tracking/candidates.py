@@ -72,10 +72,7 @@ class LevelCandidates:
         return self._kept(self._window) * self._n
 
     def drift(self) -> Floats:
-        """Return which share of the variance of `now` is drift since the reports, not their noise.
-
-        It is d / (1 + d) in the steady state.
-        """
+        """Return the share of drift, not of the reports' noise, in the variance of `now`."""
         return 1 - self._kept(self._window) * self._q / np.maximum(self._n, 1e-300)
 
     def _kept(self, window: int) -> Floats:

@@ -161,11 +161,7 @@ class OverlappingTables:
         return unmodelled.variance(margins, missing, self._pair_size)
 
     def unclipped(self, attributes: Attributes) -> Floats:
-        """Return the consistent estimate over covered attributes, before non-negativity.
-
-        The standard errors of `marginal` are of this table: exact intervals have it as their
-        centre.
-        """
+        """Return the consistent estimate before non-negativity: the centre of exact intervals."""
         return self._project(self.linear, self._covering(attributes), attributes)
 
     def covariance(self, attributes: Attributes) -> Floats:

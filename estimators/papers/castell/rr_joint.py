@@ -11,10 +11,7 @@ from calmstream.estimators.plan.request import Request
 
 
 class RRJoint(BlockMethod):
-    """RR-Joint (``rr-joint``): all values of a record are one block, with the whole epsilon.
-
-    The marginal of a randomised record is randomised response of the marginal.
-    """
+    """RR-Joint (``rr-joint``): all values of a record are one block, with the whole epsilon."""
 
     name: ClassVar[str] = "rr-joint"
     note: ClassVar[Note] = Note(

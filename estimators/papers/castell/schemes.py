@@ -85,10 +85,7 @@ def bounds(factors: Sequence[AxisChannel], n: int) -> tuple[float, float]:
 
 
 def hybrid_by_bounds(observed: Floats, factors: Sequence[AxisChannel], n: int) -> SchemeEstimate:
-    """Return the joint or the product estimate, by the thresholds of the paper's Table III.
-
-    n*, epsilon* and w* are where the two bounds are equal.
-    """
+    """Return the joint or the product estimate, by the thresholds of the paper's Table III."""
     rounding, dependence = bounds(factors, n)
     return (joint if rounding <= dependence else independent)(observed, factors, n)
 

@@ -48,10 +48,7 @@ def comparisons(cardinality: int, bits: int) -> int:
 
 @lru_cache(maxsize=1024)
 def facts(axis: int, cardinality: int, bits: int, hashes: int) -> Facts:
-    """Return the properties of the filters of an axis, by at most `comparisons` of words.
-
-    Usually two of the filters with the most ones have no common one; then there are far fewer.
-    """
+    """Return the properties of an axis's filters, by at most `comparisons`, usually far fewer."""
     if sum(comb(bits, ones) for ones in range(1, hashes + 1)) < cardinality:
         raise _same_filter()
     words = _packed(axis, cardinality, bits, hashes)
