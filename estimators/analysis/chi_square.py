@@ -19,8 +19,7 @@ from calmstream.estimators.analysis.distribution import critical_value, tail
 
 Floats = NDArray[np.float64]
 
-LEVEL = 0.05
-"""Probability of rejecting independence although it holds, the usual choice."""
+LEVEL = 0.05  # probability of rejecting independence although it holds, the usual choice
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,14 +26,9 @@ Floats = NDArray[np.float64]
 ALPHA = 1e-4
 """An examination is suspicious when its smallest p-value, times the number of tests, is below."""
 
-SIGMAS = 4.0
-"""How many standard errors outside [0, 1] a cell counts as impossible."""
-
-MIN_REPORTS = 100
-"""Views with fewer reports are left out: their estimates are not nearly normal."""
-
-MIN_EXPECTED = 5.0
-"""Least reports expected in a view for the shares to be tested."""
+SIGMAS = 4.0  # how many standard errors outside [0, 1] a cell counts as impossible
+MIN_REPORTS = 100  # views with fewer reports are left out: their estimates are not nearly normal
+MIN_EXPECTED = 5.0  # least reports expected in a view for the shares to be tested
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,9 +32,7 @@ from calmstream.estimators.methods.base import (
 from calmstream.estimators.numerics.dependence import cramers_v, cramers_v_error
 from calmstream.estimators.plan import Plan
 
-MAX_PAIRS = 2016
-"""All pairs are looked at of at most 64 attributes; of more, the published pairs."""
-
+MAX_PAIRS = 2016  # all pairs are looked at of at most 64 attributes; of more, the published pairs
 MAX_TESTED_CELLS = 512
 """Largest table that is tested for independence: the cost grows with the cube of its cells."""
 

@@ -37,9 +37,7 @@ BINNED = "binned"
 """Flag: values are known by their bin; the interval of a mean holds the ends of the bins too."""
 BLURRED = "blurred"
 """Flag: quantiles of a grid, whose values were rounded at random by up to one step."""
-CLAMPED = "clamped"
-"""Flag: values outside the edges count at the nearest edge."""
-
+CLAMPED = "clamped"  # flag: values outside the edges count at the nearest edge
 MAX_CELLS = 1 << 10
 """Largest table with summaries: its covariance takes 8 MB, which a publisher can spare."""
 

@@ -14,8 +14,7 @@ from calmstream.estimators.analysis.association import chow_liu, mutual_informat
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.marginal import Floats
 
-MAX_CELLS = 1 << 22
-"""Maximum number of cells of a table: 32 MB."""
+MAX_CELLS = 1 << 22  # maximum number of cells of a table: 32 MB
 
 
 @dataclass(frozen=True, slots=True, eq=False)

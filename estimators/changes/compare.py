@@ -22,9 +22,7 @@ MAX_CELLS = 1 << 10
 """Maximum number of cells of a table that is tested; it limits the cost of a fit."""
 
 FALSE_SHARE = 0.05
-ALPHA = 0.001
-"""The alert fires on a smallest adjusted p-value below this."""
-
+ALPHA = 0.001  # the alert fires on a smallest adjusted p-value below this
 PARTIAL = "partial"
 LEFT_OUT = "left-out"
 

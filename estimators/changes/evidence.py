@@ -11,9 +11,7 @@ from calmstream.estimators.changes.source import Observed
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.numerics.simplex import project
 
-SINGULAR = 1e-9
-"""Eigenvalues below this share of the largest one count as 0."""
-
+SINGULAR = 1e-9  # eigenvalues below this share of the largest one count as 0
 MAX_PLAIN_CELLS = 1 << 16
 
 

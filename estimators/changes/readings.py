@@ -20,9 +20,7 @@ from calmstream.estimators.domain import Attributes
 from calmstream.estimators.mechanisms.base import Counts
 from calmstream.estimators.numerics.simplex import project
 
-MIN_EXPECTED = 5.0
-"""Least expected count of an event, or of its complement, for a view to be used."""
-
+MIN_EXPECTED = 5.0  # least expected count of an event, or of its complement, for a view to be used
 MIN_UNEVEN, UNEVEN = 40.0, 4.0
 """The same where one side has more than so many times the reports of the other: there the far tail
 of chi-square is too light for small counts."""

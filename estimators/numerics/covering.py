@@ -17,16 +17,12 @@ from numpy.typing import NDArray
 
 from calmstream.estimators.domain import Attributes
 
-Sets = NDArray[np.int64]
-"""Shape (number, size): one ascending attribute set per row."""
-
+Sets = NDArray[np.int64]  # shape (number, size): one ascending attribute set per row
 MAX_INCIDENCES = 1 << 23
 """Maximum number of pairs of an l-set and one of its k-subsets for which every step compares all
 l-sets; it limits memory and time."""
 
-MAX_TARGETS = 1 << 21
-"""Maximum number of k-sets to be covered; with more, no design is computed."""
-
+MAX_TARGETS = 1 << 21  # maximum number of k-sets to be covered; with more, no design is computed
 MAX_LOOKUPS = 1 << 28
 """Maximum number of table look-ups while sets grow by one attribute at a time; a few seconds."""
 

@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-TURNED = 16
-"""Entries that the first steps of a long transform combine: they fill a few cache lines."""
-
+TURNED = 16  # entries that the first steps of a long transform combine: they fill a few cache lines
 LEAST_TURNED = 128
 """Least length of a long transform; below it a transpose costs more than it saves."""
 

@@ -19,9 +19,7 @@ from calmstream.estimators.numerics.block_inverse import AxisChannel, mix, unmix
 
 Floats = NDArray[np.float64]
 
-CHANGE = 1e-5
-"""The paper's Omega: expectation-maximisation stops when no cell changes by more."""
-
+CHANGE = 1e-5  # the paper's Omega: expectation-maximisation stops when no cell changes by more
 MAX_STEPS = 100_000
 GAIN = 0.01
 """Newton's method stops when the log-likelihood of all reports can grow by at most this much."""
@@ -31,15 +29,12 @@ _BOUNDARY = 0.95
 """Maximum share of the way to the nearest zero cell that one step goes, so that cells stay
 positive."""
 
-_SHRINK = 0.5
-"""Factor of the barrier's weight from one maximum to the next."""
-
+_SHRINK = 0.5  # factor of the barrier's weight from one maximum to the next
 _CENTRED = 0.1
 """A table counts as the maximum under a barrier if the next step promises less than this share of
 the gain that the barrier costs."""
 
-_SHORTEST_STEP = 1e-12
-"""Length of a damped step below which it is not halved any more."""
+_SHORTEST_STEP = 1e-12  # length of a damped step below which it is not halved any more
 
 
 @dataclass(frozen=True, slots=True, eq=False)

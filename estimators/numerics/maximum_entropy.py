@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-MAX_ROUNDS = 300
-"""Maximum number of rounds of scaling; it bounds the time."""
-
+MAX_ROUNDS = 300  # maximum number of rounds of scaling; it bounds the time
 TOLERANCE = 1e-9
 """Difference from a projection at which the fitting stops, far below any standard error."""
 

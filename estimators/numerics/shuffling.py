@@ -20,9 +20,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-_SPREAD = 12.0
-"""Standard deviations of C, and beyond that 50 clones, within which it is summed."""
-
+_SPREAD = 12.0  # standard deviations of C, and beyond that 50 clones, within which it is summed
 _BLOCK = 50.0
 """Blocks of C per standard deviation. More clones hide better, so a block counts as its least C."""
 

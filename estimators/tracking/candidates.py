@@ -19,9 +19,7 @@ Floats = NDArray[np.float64]
 DISCOUNTS = (0.0, 0.25, 0.5, 0.75, *(1 - 2.0**-j for j in range(3, 11)), 1.0)
 """Discounts of levels, per window."""
 
-SEASON_DISCOUNTS = (0.75, 1 - 2.0**-4, 1.0)
-"""Discounts of seasons, per return of a phase."""
-
+SEASON_DISCOUNTS = (0.75, 1 - 2.0**-4, 1.0)  # discounts of seasons, per return of a phase
 SEASON_SHRINKAGE = (4.0, 64.0, 1024.0)
 """Precisions of a phase's distance from the level, as multiples of that of a restart."""
 

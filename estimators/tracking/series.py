@@ -15,14 +15,11 @@ from calmstream.estimators.tracking.candidates import (
     Weighted,
 )
 
-JUMP = 1000.0
-"""Odds against a row's candidates from which a window starts anew."""
-
+JUMP = 1000.0  # odds against a row's candidates from which a window starts anew
 MEMORY = 1 - 1 / 256
 """What evidence keeps from window to window, so that a change of habits is learnt."""
 
-_LEAST = -100.0
-"""Logarithm of the least weight, so that no candidate is lost for good."""
+_LEAST = -100.0  # logarithm of the least weight, so that no candidate is lost for good
 
 
 class Series:

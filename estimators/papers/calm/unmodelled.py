@@ -22,11 +22,8 @@ USUAL, SPREAD = 0.026, 0.063
 These are of the square of a log-normal scale with median 0.1 and within a factor of 2 of it in two
 of three cases, as `priors` has it."""
 
-DECAY = 0.25
-"""Largest ratio of that mean square from one order to the next."""
-
-MAX_ORDER = 4
-"""Highest order that counts; those above are below 1/64 of the pairs'."""
+DECAY = 0.25  # largest ratio of that mean square from one order to the next
+MAX_ORDER = 4  # highest order that counts; those above are below 1/64 of the pairs'
 
 
 def pair_size(measured: Iterable[tuple[Floats, float]]) -> float:

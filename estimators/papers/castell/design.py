@@ -24,9 +24,7 @@ from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 
 MAX_LISTED = 20_000
-PUBLISHED = 2
-"""Attributes of the tables that are published by default."""
-
+PUBLISHED = 2  # attributes of the tables that are published by default
 M = TypeVar("M", bound=Mechanism)
 
 

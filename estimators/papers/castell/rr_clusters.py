@@ -24,9 +24,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 
-THRESHOLD = 0.3
-"""Minimum estimated Cramér's V of two attributes that are put into one cluster."""
-
+THRESHOLD = 0.3  # minimum estimated Cramér's V of two attributes that are put into one cluster
 MAX_CLUSTER_CELLS = 256
 """Maximum number of cells of a cluster: in larger ones the noise of randomised response is larger
 than the dependence that the cluster is to preserve."""

@@ -50,11 +50,8 @@ from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 
-MAX_VIEW_CELLS = 1 << 20
-"""Maximum number of cells of a table that a device reports on."""
-
-MAX_TOTAL_CELLS = 1 << 24
-"""Maximum number of cells of all tables together."""
+MAX_VIEW_CELLS = 1 << 20  # maximum number of cells of a table that a device reports on
+MAX_TOTAL_CELLS = 1 << 24  # maximum number of cells of all tables together
 
 
 class MarginalViews:

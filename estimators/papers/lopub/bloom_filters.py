@@ -20,8 +20,7 @@ from calmstream.estimators.mechanisms.hashing import buckets
 _VALUES = 1 << 12
 """Number of filters that are made at once, or compared with others; it limits the memory."""
 
-_ROWS = 1 << 8
-"""Number of filters that are compared with ``_VALUES`` others at once."""
+_ROWS = 1 << 8  # number of filters that are compared with ``_VALUES`` others at once
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,11 +33,8 @@ from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 
-MAX_QUERY_CELLS = 1 << 18
-"""Maximum number of cells of a table that the Lasso estimates."""
-
-PENALTY = 1.0
-"""Default penalty of the Lasso, in standard deviations of the noise of a score."""
+MAX_QUERY_CELLS = 1 << 18  # maximum number of cells of a table that the Lasso estimates
+PENALTY = 1.0  # default penalty of the Lasso, in standard deviations of the noise of a score
 
 
 class LoPub:
