@@ -42,7 +42,7 @@ class TopicWatch:
     ) -> None:
         self.fault = ""
         self._create = create
-        self._faults = judge
+        self._find_faults = judge
         self._topics = topics
         self._ids = {name: info.id for name, info in found.items()}
         self._clock = clock
@@ -88,7 +88,7 @@ class TopicWatch:
             self._judge(found)
 
     def _judge(self, found: Mapping[str, TopicInfo]) -> None:
-        wrong = list(self._faults(found))
+        wrong = list(self._find_faults(found))
         self._error = next((fault.text for fault in wrong if fault.stops), "")
         self.fault = next((fault.text for fault in wrong if not fault.stops), "")
 
@@ -118,7 +118,7 @@ def watch_plan(
     retry_seconds: float | None = None,
 ) -> TopicWatch:
     return TopicWatch(
-        lambda now: faults(plan, names, now, found),
+        lambda described: faults(plan, names, described, used=found),
         topics,
         found,
         clock,

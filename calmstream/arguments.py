@@ -103,7 +103,10 @@ def positive(text: str) -> int:
 
 
 def users(text: str) -> tuple[int, ...]:
-    """Return numbers of devices: ``20000,200000`` are two, and so are ``20_000,200_000``."""
+    """Return numbers of devices: ``20000,200000`` are two, and so are ``20_000,200_000``.
+
+    ``20,000`` is refused: it may be meant as one number.
+    """
     found = []
     for part in [""] if _THOUSANDS.fullmatch(text) else text.split(","):
         number = int(part) if part.strip().replace("_", "").isdecimal() else 0

@@ -25,7 +25,10 @@ def stored_bytes(key: bytes | None, value: bytes | None, headers: Headers) -> in
 
 
 class PartitionLog:
-    """The records of one partition in the order of offsets, perhaps with gaps."""
+    """The records of one partition in the order of offsets.
+
+    Trims move the start, and compaction leaves gaps. The cluster calls `check` before `append`.
+    """
 
     def __init__(self, partition: Partition, settings: Mapping[str, str]) -> None:
         self.partition = partition

@@ -24,8 +24,8 @@ class _Reader(Reading):
         self._lock = cluster.lock
         self._positions: dict[Partition, int | None] = {}
         self._paused: set[Partition] = set()
-        self._ends: dict[Partition, int] = {}
-        self._session: dict[Partition, int] = {}
+        self._ends: dict[Partition, int] = {}  # what `end_offset` answers
+        self._session: dict[Partition, int] = {}  # what a broker would have reported last
         self._turn = 0
         self.closed = False
 

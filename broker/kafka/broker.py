@@ -117,6 +117,7 @@ class KafkaBroker:
 
     def _reach(self, make: Callable[[dict[str, Any]], _Client]) -> _Client:
         try:
+            # With these settings, what the constructor opens is closed if it fails.
             with close_failed_start() as settings:
                 return make(self._settings | settings)
         except kafka_errors.KafkaTimeoutError as error:

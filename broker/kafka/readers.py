@@ -69,6 +69,7 @@ class ConsumerBase(Reading):
             raise FatalError("the reader is closed")
         with translated(self._reading, "READ"):
             fetched = self._consumer.poll(timeout_ms=milliseconds(timeout), max_records=max_records)
+        # The repairs let the client return our chunks in place of its own records.
         return [chunk for chunks in fetched.values() for chunk in chunks]
 
     def _reading(self) -> str:

@@ -96,4 +96,17 @@ def _current(data: bytes, at: int, end: int) -> BatchHeader:
 def _legacy(data: bytes, at: int, end: int) -> BatchHeader:
     """Return what is needed to skip a message of version 0 or 1, which has one offset."""
     (offset, _), magic = _PREFIX.unpack_from(data, at), data[at + _MAGIC_AT]
-    return BatchHeader(at, end, offset, offset, 0, True, False, 0, 0, 1, magic, -1)
+    return BatchHeader(
+        start=at,
+        end=end,
+        first_offset=offset,
+        last_offset=offset,
+        codec=0,
+        append_time=True,  # the format states none; False would halt the counting
+        control=False,
+        first_timestamp=0,
+        max_timestamp=0,
+        records=1,
+        magic=magic,
+        leader_epoch=-1,
+    )

@@ -364,7 +364,7 @@ class SharedGroup:
         """
         for share in self._shares:
             for partition in share.started:
-                end = share.queue.end(partition)
+                end = share.queue.fetched_to(partition)
                 if end is not None:
                     share.seeks.setdefault(partition, end)
 

@@ -16,15 +16,15 @@ class RecordQueue:
         self.size = 0
         self._records = 0
         self._chunks: deque[Chunk] = deque()
-        self._next: dict[Partition, int] = {}
-        self._end: dict[Partition, int] = {}
+        self._next: dict[Partition, int] = {}  # offset of the next record to hand out
+        self._fetched: dict[Partition, int] = {}  # below which nothing is left to fetch
 
     def __len__(self) -> int:
         return self._records
 
     def put(self, chunk: Chunk) -> None:
         self._chunks.append(chunk)
-        self._end[chunk.partition] = int(chunk.offset[-1]) + 1
+        self._fetched[chunk.partition] = int(chunk.offset[-1]) + 1
         self._records += len(chunk)
         self.size += chunk.size
 
@@ -52,19 +52,19 @@ class RecordQueue:
         except KeyError:
             raise FatalError(f"{partition}: no position yet, seek first") from None
 
-    def end(self, partition: Partition) -> int | None:
-        return self._end.get(partition)
+    def fetched_to(self, partition: Partition) -> int | None:
+        return self._fetched.get(partition)
 
     def restart(self, partition: Partition, offset: int) -> None:
         """Drop the records of a partition; the next one to hand out is at this offset."""
         if offset < 0:
             raise FatalError(f"{partition}: cannot seek to {offset}")
         self.drop([partition])
-        self._next[partition] = self._end[partition] = offset
+        self._next[partition] = self._fetched[partition] = offset
 
     def reached(self, partition: Partition, position: int) -> None:
         """Note that there is no record below this position which was not put into the queue."""
-        self._end[partition] = position
+        self._fetched[partition] = position
         if not any(chunk.partition == partition for chunk in self._chunks):
             self._next[partition] = position
 
@@ -76,10 +76,10 @@ class RecordQueue:
             self.size = sum(chunk.size for chunk in self._chunks)
         for partition in gone:
             self._next.pop(partition, None)
-            self._end.pop(partition, None)
+            self._fetched.pop(partition, None)
 
     def clear(self) -> None:
         self.size = self._records = 0
         self._chunks.clear()
         self._next.clear()
-        self._end.clear()
+        self._fetched.clear()

@@ -101,6 +101,7 @@ class SharedReader:
         self._turning = threading.Lock()
         self._shares: list[ReaderShare] = []
         self._assigned: frozenset[Partition] = frozenset()
+        # Positions that changed since the last poll: chunks that were fetched before are dropped.
         self._moved: set[Partition] = set()
         self._closed = False
 
@@ -116,10 +117,11 @@ class SharedReader:
                 self._shares.remove(share)
 
     def moved(self, partition: Partition) -> None:
+        """Note a seek; the caller holds the lock."""
         self._moved.add(partition)
 
     def turn(self, timeout: float) -> set[ReaderShare]:
-        """Poll once for all shares, or wait a moment while another thread does."""
+        """Poll once for all shares, or wait while another thread does; return those with news."""
         if not self._turning.acquire(timeout=min(max(timeout, 0.001), _WAIT_SECONDS)):
             return set()
         try:
@@ -163,7 +165,7 @@ class SharedReader:
                 and now - share.polled_at <= _IDLE_SECONDS
                 and len(share.queue) < _WAITING_RECORDS
             ]
-            ends = {p: share.queue.end(p) for share in active for p in share.partitions}
+            ends = {p: share.queue.fetched_to(p) for share in active for p in share.partitions}
             wanted = frozenset(p for p, end in ends.items() if end is not None)
             moved = (wanted - self._assigned) | (wanted & self._moved)
             offsets = {p: end for p in moved if (end := ends[p]) is not None}
@@ -185,7 +187,7 @@ class SharedReader:
                 due.add(share)
         for partition in self._assigned - self._moved:
             share = owner.get(partition)
-            if share is not None and share.queue.end(partition) is not None:
+            if share is not None and share.queue.fetched_to(partition) is not None:
                 share.queue.reached(partition, reader.position(partition))
         return due
 

@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
             second = stack.enter_context(History(other, broker, **spaces))
             windows = args.window or "total", args.against or "total"
             found = changes_of_plans(first, second, *windows)
-        if args.json:
+        if args.json:  # programs also get the differences of fitted tables, which no test uses
             say_json(with_modelled(found, first, second).to_json())
         else:
             show(Console(), found, args.limit)

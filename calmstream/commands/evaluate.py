@@ -161,7 +161,7 @@ def run(args: argparse.Namespace) -> int:
     if table.domain.hashed:
         if args.stream or args.synthetic:
             raise InvalidInput("hashed attributes: with neither --stream nor --synthetic")
-        _columns(table, "hashed attributes")
+        _whole_columns(table, "hashed attributes")
     if args.stream:
         _stream(args, table, console)
     elif args.synthetic:
@@ -212,7 +212,7 @@ def _methods(args: argparse.Namespace, table: RecordTable, console: Console) -> 
 
 
 def _stream(args: argparse.Namespace, table: RecordTable, console: Console) -> None:
-    column, times = times_of(_columns(table, "--stream"), args.time)
+    column, times = times_of(_whole_columns(table, "--stream"), args.time)
     console.print(f"times: {column}", soft_wrap=True)
     found = _measured(args, console, partial(evaluate_stream, table, times, window=args.window))
     about = (
@@ -291,8 +291,8 @@ def _text(value: Any) -> str:
     return "-" if value is None else f"{value:,}" if isinstance(value, int) else value
 
 
-def _columns(table: RecordTable, what: str) -> tuple[FileColumn, ...]:
-    """Return the columns of the file, whose rows are the records."""
+def _whole_columns(table: RecordTable, what: str) -> tuple[FileColumn, ...]:
+    """Return the columns of the file; refuse where its rows are no longer the records."""
     if any(len(column.places) != len(table.codes) for column in table.file):
         raise InvalidInput(f"{what}: not with --missing drop, which leaves records out")
     return table.file

@@ -95,7 +95,7 @@ class PlansRole:
         return {digest: served.state for digest, served in self._served.items()}
 
     def silent_seconds(self) -> float:
-        """Return the age of the last answer that any plan got from a broker; 0 while all do."""
+        """Return the age of the newest answer among plans that work; 0 while any gets answers."""
         return self._silent_seconds
 
     def wake(self, digest: str) -> None:
@@ -190,7 +190,7 @@ class PlansRole:
             ) from error
         was_well = not served.reason
         pause = served.quarantine(error)
-        if pause is not None:
+        if pause is not None:  # None: the plan was leaving or is retired, and does not begin anew
             served.metrics.set(self._kind.quarantined, 1)
             served.metrics.inc(self._kind.faults)
             self._log.error(

@@ -47,6 +47,8 @@ class Model(Protocol):
     def marginal(self, attributes: Attributes) -> Marginal:
         """Return the estimate over the given ascending positions; a pure function.
 
+        `flagged` makes it, with ``noise`` where readers must not draw conclusions from the table.
+
         Raises:
             InvalidInput: the plan does not collect what this marginal needs.
         """

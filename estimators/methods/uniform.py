@@ -34,9 +34,9 @@ class Uniform:
         only_parameters(self.name, request.parameters)
         mechanism = spec(adaptive(request.epsilon, request.domain.cardinalities[0]))
         return Design(
-            (Group(mechanism, (View((0,)),), (1,)),),
-            {},
-            ("baseline: answers with the uniform table, whatever devices report",),
+            groups=(Group(mechanism, views=(View((0,)),), shares=(1,)),),
+            parameters={},
+            reason=("baseline: answers with the uniform table, whatever devices report",),
         )
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> UniformModel:

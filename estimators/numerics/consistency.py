@@ -52,13 +52,13 @@ class ConsistencyStructure:
     cardinalities: tuple[int, ...]
     offsets: Indices  # (views + 1,): start of each table in the flat vector, and its length
     levels: tuple[_Level, ...]  # by size of the shared sets, ascending, without the empty set
-    widths: tuple[tuple[int, Indices], ...]
+    widths: tuple[tuple[int, Indices], ...]  # (cells of a table, the views with so many)
 
     def table(self, flat: Floats, view: int) -> Floats:
         return flat[self.offsets[view] : self.offsets[view + 1]]
 
     def rows(self) -> Iterator[Indices]:
-        """Yield for each size the indices of its tables: shape (views of that size, cells)."""
+        """Yield for each number of cells the indices of its tables: shape (views, cells)."""
         for width, views in self.widths:
             yield self.offsets[views][:, None] + np.arange(width)
 

@@ -35,7 +35,8 @@ def cramers_v_error(table: Floats, covariance: Floats, variance: Floats | None =
     """Return the standard error of `cramers_v` by the delta method, from the cells' covariance.
 
     V is the root of a quadratic, so the value is right only where V is several times as large; near
-    independence it means nothing. Infinite where V is 0.
+    independence it means nothing. Infinite where V is 0. ``covariance`` is that of the table as it
+    is given, cells in rows: shape (cells, cells); ``variance`` is what `cramers_v` subtracts.
     """
     v = cramers_v(table, variance)
     if v <= 0.0:
@@ -49,7 +50,8 @@ def cramers_v_error(table: Floats, covariance: Floats, variance: Floats | None =
     divisor = np.maximum(expected, floor)
     divisor = np.where(divisor > 0.0, divisor, inf)
     gap = cells - expected
-    # Derivatives of the corrected sum: by the cell itself, and by its expected frequency.
+    # Derivatives of the corrected sum: by the cell itself, and by its expected frequency, which is
+    # the product of its row and its column.
     direct = 2.0 * gap / divisor
     moved = (np.square(gap) - noise) / np.square(divisor)
     by_expected = -direct - np.where(expected >= floor, moved, 0.0)

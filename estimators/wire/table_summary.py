@@ -77,6 +77,7 @@ SUMMARY = fields.fields(
 
 
 def read_summary(body: Mapping[str, Any]) -> TableSummary:
+    """Return a summary from a body that `SUMMARY` accepts."""
     return TableSummary(
         attributes=tuple(body["attributes"]),
         unit=body["unit"],

@@ -13,7 +13,7 @@ import numpy as np
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes
-from calmstream.estimators.marginal import Marginal
+from calmstream.estimators.marginal import Marginal, flagged
 from calmstream.estimators.mechanisms.registry import spec, standard
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.plan import Group, Plan
@@ -67,4 +67,5 @@ class Product:
             square = np.outer(square, own**2) + np.outer(table**2, error**2)
             table, square = np.outer(table, own).ravel(), square.ravel()
         reports = min(self._reports[place] for place in attributes)
-        return Marginal(attributes, table, np.minimum(np.sqrt(square), 1.0), reports, ())
+        stderr = np.minimum(np.sqrt(square), 1.0)
+        return flagged(attributes, table, stderr, reports, (), clipped=False)

@@ -46,7 +46,8 @@ def withdraw(store: DeviceStore) -> None:
     """Stop all reports of all plans until `rejoin`; durable on return.
 
     Reports that wait are dropped, and what recorders keep is erased. Ledger and history stay. A
-    store that is deleted is a new device, which has not withdrawn.
+    store that is deleted is a new device, which has not withdrawn. By the number of withdrawals a
+    running recorder sees one even after a `rejoin`.
     """
     store.update(lambda s: replace(s, withdrawn=True, withdrawals=s.withdrawals + 1, waiting=()))
     store.erase_events()

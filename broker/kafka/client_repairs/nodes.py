@@ -76,11 +76,12 @@ class NodeChoice:
     def _rank(self, node: object) -> tuple[bool, bool, int, bool, int]:
         """Return the sort key of a node; the smallest is the best choice."""
         connection = self._manager._conns.get(node)
-        failures = self._manager._backoff.get(node, (0,))[0]
+        failures, *_ = self._manager._backoff.get(node, (0,))
         if connection is None:
             return node in self._hanging, False, failures, True, 0
-        oldest = next(iter(connection.in_flight_requests), None)
-        overdue = oldest is not None and self._now() - oldest[2] > _OVERDUE_SECONDS
+        # In the order of sending: (id, future, sent at, ...).
+        sent_at = next((one[2] for one in connection.in_flight_requests), None)
+        overdue = sent_at is not None and self._now() - sent_at > _OVERDUE_SECONDS
         waiting = len(connection.in_flight_requests)
         return node in self._hanging, overdue, failures, not connection.connected, waiting
 

@@ -74,7 +74,7 @@ class BatchDelivery:
         self._stop_at: float | None = None
         self._queues: dict[str, _PlanQueue] = {}
         self._sink: Sink | None = None
-        self._connected = -CONNECT_SECONDS
+        self._attempted_at = -CONNECT_SECONDS
         self.trouble: CalmstreamError | None = None
         self.turned = clock.monotonic()
 
@@ -85,7 +85,7 @@ class BatchDelivery:
     def run(self) -> None:
         """Work until :meth:`stop`. What is not settled then stays in the spool."""
         while True:
-            stop_at = self._stop_at
+            stop_at = self._stop_at  # read first: a whole turn follows, which takes what waits
             self.turn(self._pause())
             if stop_at is not None and (not self._busy() or self._clock.monotonic() >= stop_at):
                 return
@@ -112,8 +112,8 @@ class BatchDelivery:
 
     def _connect_if_due(self) -> None:
         now = self._clock.monotonic()
-        if self._sink is None and now - self._connected >= CONNECT_SECONDS:
-            self._connected = now
+        if self._sink is None and now - self._attempted_at >= CONNECT_SECONDS:
+            self._attempted_at = now
             try:
                 self._sink = self._connect()
             except (RecoverableError, FatalError) as error:
@@ -150,14 +150,14 @@ class BatchDelivery:
     def _step(self, of: _PlanQueue) -> None:
         present = self._spool.mark.present()
 
-        def lose(why: Failure) -> None:
+        def lose(batch: SealedBatch, why: Failure) -> None:
             of.sender.totals.failed(batch.n, why)
             self._settled(of.plan, of.waiting.popleft(), why)
 
         while of.waiting:
             batch = of.waiting[0]
             if present >= over_at(of.plan, batch.period):
-                lose(Failure.EXPIRED)
+                lose(batch, Failure.EXPIRED)
                 continue
             if of.sender.full or self._sink is None:
                 break
@@ -168,7 +168,7 @@ class BatchDelivery:
                 break
             except FatalError as error:
                 self.trouble = error
-                lose(Failure.DAMAGED)
+                lose(batch, Failure.DAMAGED)
                 continue
             of.waiting.popleft()
             of.sender.submit(encoded)
@@ -180,7 +180,7 @@ class BatchDelivery:
         if sender.fatal is None:
             return
         self.trouble, sender.fatal = sender.fatal, None
-        if self._sink is not None and self._clock.monotonic() - self._connected >= RENEW_SECONDS:
+        if self._sink is not None and self._clock.monotonic() - self._attempted_at >= RENEW_SECONDS:
             self._sink.close(0.0)
             self._sink = None
 
