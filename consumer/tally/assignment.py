@@ -12,7 +12,8 @@ from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.log_ends import EndWatch
 from calmstream.consumer.tally.membership import Membership
 from calmstream.consumer.tally.restore import Restored, Restorer
-from calmstream.consumer.tally.writing.checkpoint import Checkpointer
+from calmstream.consumer.tally.writing.outbox import WriteOutbox
+from calmstream.consumer.tally.writing.records import write_checkpoint
 
 _REVOKED_SECONDS = 1.0
 """Maximum wait for the last checkpoint of revoked partitions; short, because the group waits."""
@@ -26,7 +27,7 @@ class AssignedPartitions:
         context: TallyContext,
         *,
         membership: Membership,
-        checkpointer: Checkpointer,
+        outbox: WriteOutbox,
         restorer: Restorer,
         topics: Topics,
         ends: EndWatch,
@@ -35,7 +36,7 @@ class AssignedPartitions:
         self.awaiting_restore: frozenset[Partition] = frozenset()
         self._context = context
         self._membership = membership
-        self._checkpointer = checkpointer
+        self._outbox = outbox
         self._restorer = restorer
         self._topics = topics
         self._ends = ends
@@ -83,7 +84,7 @@ class AssignedPartitions:
             return
         deadline = self._context.clock.monotonic() + _REVOKED_SECONDS
         try:
-            self._checkpointer.checkpoint(saved, lambda: None, deadline)
+            write_checkpoint(self._context, self._outbox, saved, lambda: None, deadline)
         except RecoverableError as error:
             self._context.log.info(
                 "partitions released without a last checkpoint", error=str(error)

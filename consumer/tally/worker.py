@@ -25,8 +25,8 @@ from calmstream.consumer.tally.liveness import Liveness
 from calmstream.consumer.tally.log_ends import EndWatch
 from calmstream.consumer.tally.membership import Membership
 from calmstream.consumer.tally.restore import Restorer
-from calmstream.consumer.tally.writing.checkpoint import Checkpointer
 from calmstream.consumer.tally.writing.outbox import WriteOutbox
+from calmstream.consumer.tally.writing.records import write_checkpoint
 from calmstream.consumer.tally.writing.ticks import Ticker
 from calmstream.estimators.plan import Plan
 
@@ -61,21 +61,18 @@ class RunningWorker:
             self.topic_watch = context.watch(topics, found)
             self.outbox = WriteOutbox(context, sink, membership.guard)
             self.ticker = Ticker(context, sink, membership.guard)
-            self.checkpointer = Checkpointer(context, self.outbox)
             self.ends = EndWatch(topics, context.clock, config.topic_check_seconds)
             self.restorer = Restorer(context, self._reader, topics, membership.keep_alive_or_stop)
             self.assigned = AssignedPartitions(
                 context,
                 membership=membership,
-                checkpointer=self.checkpointer,
+                outbox=self.outbox,
                 restorer=self.restorer,
                 topics=topics,
                 ends=self.ends,
             )
             self.liveness = Liveness(context, self.assigned, membership, self.ends)
-            self.counter = RecordCounter(
-                context, self.assigned, self.checkpointer, self.outbox, membership
-            )
+            self.counter = RecordCounter(context, self.assigned, self.outbox, membership)
             context.retry("joining the group", lambda: membership.join(names.all_reports))
             undo.pop_all()
 
@@ -160,14 +157,14 @@ class TallyWorker:
 
     def checkpoint(self, deadline: float | None = None) -> None:
         """Write a checkpoint of all partitions that have advanced; it is durable on return."""
-        running = self.running
-        member = running.membership
+        running, context = self.running, self._context
+        member, folds = running.membership, running.assigned.folds
         wait = member.keep_alive_or_stop if deadline is None else member.keep_alive
-        durable = running.checkpointer.checkpoint(running.assigned.folds, wait, deadline)
+        durable = write_checkpoint(context, running.outbox, folds, wait, deadline)
         self._schedule_checkpoint()
         if durable:
             member.reader.commit(durable)
-            self._context.log.debug("checkpoint", partitions=len(durable))
+            context.log.debug("checkpoint", partitions=len(durable))
 
     def finish(self) -> None:
         """Write a checkpoint, leave the group and close the clients, within ``stop_seconds``."""

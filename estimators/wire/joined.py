@@ -113,12 +113,11 @@ class Joined:
 class Decoded:
     """What n records hold: each is a batch, a tick, or has a rejection.
 
-    ``period`` and number of ``reports`` of each batch, ``ticks``: all of shape (n,).
+    ``period`` and number of ``reports`` of each batch, 0 for all else: both of shape (n,).
     """
 
     period: Integers
     reports: Integers
-    ticks: NDArray[np.bool_]
     rejections: dict[int, Rejection]
     joined: list[Joined]
 
@@ -126,19 +125,13 @@ class Decoded:
 def refused(rejection: Rejection) -> Decoded:
     """Return what a record holds that is refused whatever it holds."""
     none = np.zeros(1, np.int64)
-    return Decoded(none, none, np.zeros(1, np.bool_), {0: rejection}, [])
+    return Decoded(none, none, {0: rejection}, [])
 
 
 def decode_all(plan: Plan, group: int, values: Values) -> Decoded:
     """Decode records of the topic of a group; depends on the plan and each record alone."""
-    found = Decoded(
-        np.zeros(len(values), np.int64),
-        np.zeros(len(values), np.int64),
-        _ticks(values),
-        {},
-        [],
-    )
-    rest = ~found.ticks
+    found = Decoded(np.zeros(len(values), np.int64), np.zeros(len(values), np.int64), {}, [])
+    rest = ~_ticks(values)
     for joined in _alike(plan, group, values, rest):
         _note(found, joined)
     for index in np.flatnonzero(rest).tolist():

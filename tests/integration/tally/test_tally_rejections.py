@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from calmstream.common.errors import Reason
-from calmstream.consumer.tally.counting import KEPT_PER_REASON, MAX_KEPT_BYTES
+from calmstream.consumer.tally.writing.records import KEPT_PER_REASON, MAX_KEPT_BYTES
 from calmstream.estimators.plan.limits import PlanLimits
 from calmstream.estimators.wire.batch import MAX_BATCH_BYTES, TICK
 from calmstream.estimators.wire.dead_letter import content_hash
