@@ -66,9 +66,8 @@ class RecordCounter:
         now_ms = self._context.clock.now_ms()
         at = int(np.searchsorted(chunk.offset, fold.next_offset))
         bad = np.flatnonzero(~chunk.append_time | (chunk.timestamp > now_ms + MAX_AHEAD_MS))
-        possible = int(bad[0]) if len(bad) else len(chunk)
-        good = chunk.part(0, possible)
-        while at < possible:
+        good = chunk.part(0, int(bad[0]) if len(bad) else len(chunk))
+        while at < len(good):
             outcome = fold.fold_chunk(good, at)
             amounts[m.RECORDS_READ, fold.group] += outcome.stop - at
             amounts[m.REPORTS_ACCEPTED, fold.group] += int(outcome.reports.sum())
@@ -77,7 +76,7 @@ class RecordCounter:
             for window in outcome.closed:
                 write_closed(self._context, self._outbox, chunk.partition, window)
             for index, rejected in outcome.rejected.items():
-                write_dead_letter(self._context, self._outbox, chunk.record(index), rejected)
+                write_dead_letter(self._context, self._outbox, good.record(index), rejected)
             at = outcome.stop
             if len(self._outbox) > _HARD_LIMIT * self._context.config.writes_in_flight:
                 self._outbox.drain(self._membership.keep_alive_or_stop)

@@ -6,6 +6,7 @@ records and the reading of old ids after a restart use the same class, so that t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ from calmstream.common.errors import Reason, Rejection
 from calmstream.consumer.tally.folding.batch_ids import AcceptedBatches, Ids, hashes
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.batch import BATCH_ID_BYTES
-from calmstream.estimators.wire.joined import Decoded, Values, decode_all, refused
+from calmstream.estimators.wire.joined import Decoded, Joined, Values, decode_all, refused
 
 DUPLICATE = "this batch id was accepted before in this window"
 """Detail of the rejection of a duplicate."""
@@ -31,17 +32,22 @@ Integers = NDArray[np.int64]
 class Decisions:
     """The decisions on the first n records of a chunk, of which only the first closes windows.
 
-    ``clock`` is the log's clock after each record; it and ``accepted`` have the shape (n,).
+    ``joined`` holds every batch. ``reports`` is what counts of each record, 0 unless it is an
+    accepted batch, and ``clock`` the log's clock after it: both of shape (n,).
     """
 
     closed: range
-    decoded: Decoded
-    accepted: NDArray[np.bool_]
+    joined: list[Joined]
+    reports: Integers
     rejections: dict[int, Rejection]
     clock: Integers
 
     def __len__(self) -> int:
         return len(self.clock)
+
+    def accepted(self) -> Iterator[Joined]:
+        for joined in self.joined:
+            yield joined.only(self.reports[joined.record] > 0)
 
 
 class AdmissionControl:
@@ -96,16 +102,15 @@ class AdmissionControl:
             detail = f"{lost} records from offset {first} cannot be decoded: {why}"
             decoded = refused(Rejection(Reason.UNDECODABLE, detail))
         rejections = dict(decoded.rejections)
-        accepted = decoded.reports > 0
-        self._check_periods(decoded.period, clock, accepted, rejections)
+        in_time = self._check_periods(decoded, clock, rejections)
         clock_before = np.concatenate([[before], clock[:-1]])
-        for period in sorted(set(decoded.period[accepted].tolist())):
-            chosen = np.flatnonzero(accepted & (decoded.period == period))
+        for period in sorted(set(decoded.period[in_time].tolist())):
+            chosen = np.flatnonzero(in_time & (decoded.period == period))
             self._admit_period(chunk, period, chosen, decoded, clock_before, rejections)
-        for index in rejections:
-            accepted[index] = False
+        reports = decoded.reports.copy()
+        reports[list(rejections)] = 0
         self.clock = int(clock[-1])
-        return Decisions(closed, decoded, accepted, rejections, clock)
+        return Decisions(closed, decoded.joined, reports, rejections, clock)
 
     def replay(self, chunk: Chunk) -> None:
         """Decide again on records that were folded before, to find their ids again.
@@ -118,20 +123,17 @@ class AdmissionControl:
             at += len(self.admit(chunk.part(at, len(chunk))))
 
     def _check_periods(
-        self,
-        period: Integers,
-        clock: Integers,
-        accepted: NDArray[np.bool_],
-        rejections: dict[int, Rejection],
-    ) -> None:
-        """Reject batches of windows that are not open; remove them from ``accepted``."""
-        plan = self._plan
+        self, decoded: Decoded, clock: Integers, rejections: dict[int, Rejection]
+    ) -> NDArray[np.bool_]:
+        """Return which records are batches of open windows; reject batches of other windows."""
+        plan, period = self._plan, decoded.period
+        batches = decoded.reports > 0  # a batch has at least one report, any other record none
         possible = (period > self.closed_through) & (period < plan.windows)
         start = (plan.start + np.where(possible, period, 0) * plan.window) * 1000
-        wrong = accepted & ~(possible & (start <= clock + plan.skew * 1000))
-        for index in np.flatnonzero(wrong).tolist():
+        in_time = batches & possible & (start <= clock + plan.skew * 1000)
+        for index in np.flatnonzero(batches & ~in_time).tolist():
             rejections[index] = self._not_open(int(period[index]))
-        accepted &= ~wrong
+        return in_time
 
     def _not_open(self, period: int) -> Rejection:
         last, closed = self._plan.windows - 1, self.closed_through
@@ -158,6 +160,7 @@ class AdmissionControl:
         if not (new.all() and _different(ids) and self._within(period, decoded.reports[chosen])):
             new = self._one_by_one(period, chosen, ids, new, decoded.reports, rejections)
         if new.any():
+            # A restore may begin at the first accepted batch: with the clock before this record.
             first = chosen[new][0]
             self.batches.add_all(
                 period, ids[new], mixed[new], int(chunk.offset[first]), int(clock_before[first])

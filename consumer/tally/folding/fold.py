@@ -133,16 +133,15 @@ class PartitionFold:
             raise ValueError(f"offset {offset} is below {self.next_offset}")
         decisions = self.admission.admit(chunk.part(first, len(chunk)))
         closed = tuple(self._close(window, offset) for window in decisions.closed)
-        for joined in decisions.decoded.joined:
-            self._count_joined(joined.only(decisions.accepted[joined.record]))
+        for joined in decisions.accepted():
+            self._count_joined(joined)
         rejected = {
             first + index: self._reject(rejection, int(decisions.clock[index]))
             for index, rejection in sorted(decisions.rejections.items())
         }
         stop = first + len(decisions)
         self.next_offset = int(chunk.offset[stop - 1]) + 1
-        reports = np.where(decisions.accepted, decisions.decoded.reports, 0)
-        return ChunkOutcome(stop, reports, closed, rejected)
+        return ChunkOutcome(stop, decisions.reports, closed, rejected)
 
     def _count_joined(self, joined: Joined) -> None:
         for period in set(joined.period.tolist()):
@@ -186,14 +185,16 @@ class PartitionFold:
     def state(self) -> PartitionState:
         """Return the checkpoint at ``next_offset``; later records do not change it."""
         admission = self.admission
-        resume = admission.batches.resume_point() or (self.next_offset, admission.clock)
+        # Without accepted batches in open windows, a restore has no ids to find again.
+        here = self.next_offset, admission.clock
+        resume_from, resume_clock = admission.batches.resume_point() or here
         return PartitionState(
             topic_id=self._topic_id,
             next_offset=self.next_offset,
             clock=admission.clock,
             closed_through=admission.closed_through,
-            resume_from=resume[0],
-            resume_clock=resume[1],
+            resume_from=resume_from,
+            resume_clock=resume_clock,
             total=self._total_now(),
             open={window: count.copy() for window, count in sorted(self._open.items())},
         )
