@@ -191,6 +191,7 @@ class Service:
         from calmstream.consumer.publish.job import EstimateRunner
         from calmstream.consumer.publish.publisher import Publisher
 
+        # For many plans only: called in turns of the role, when wake, threads and tests are set.
         def runner(plan: Plan) -> EstimateRunner:
             def start(on: Threads, run: Callable[[], None]) -> None:
                 def call() -> None:
@@ -210,7 +211,7 @@ class Service:
                 clock=self._clock,
                 config=replace(self._scaled(config), poll_seconds=0.0) if many else config,
                 metrics=metrics,
-                estimates=self._estimates or runner(plan) if many else None,
+                estimates=(self._estimates or runner(plan)) if many else None,
             )
 
         metrics = self._metrics(m.PUBLISHER_METRICS)

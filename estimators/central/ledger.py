@@ -49,6 +49,7 @@ class Ledger:
     @property
     def spent_share(self) -> float:
         """Spent part of the budget; every release charges the same part of delta."""
+        # Thresholds have half of delta; `allocate` gives each release an equal part of that half.
         return float(2 * self.spent.delta / Fraction(self.delta))
 
     def bind(self, topic: str) -> Ledger:

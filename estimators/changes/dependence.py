@@ -1,9 +1,10 @@
 """The test whether the dependence of a table's attributes changed, whatever their margins did.
 
-Interactions move with the margins: those of independent attributes are ``theta_i theta_j``. So the
-test is about the *central* ones, ``C_S = E[product over i in S of (phi_i - theta_i)]`` for sets S
-of two and more attributes, which are 0 if they are independent. Their covariance follows from that
-of theta to first order, for each source at its own frequencies.
+Interactions move with the margins: those of independent attributes are ``theta_i theta_j``, with
+theta_i the mean of phi_i, a function of attribute i (:mod:`.basis`). So the test is about the
+*central* ones, ``C_S = E[product over i in S of (phi_i - theta_i)]`` for sets S of two and more
+attributes, which are 0 if they are independent. Their covariance follows from that of theta to
+first order, for each source at its own frequencies.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ def central(theta: Floats, shape: Shape) -> tuple[Floats, Floats]:
 
     Shapes (cells - 1,) and (cells - 1, cells - 1). Entries of single attributes are 0.
     """
+    # Numbers the products as the cells, 0 the constant; theta, without it, numbers them one less.
     places = np.arange(len(theta) + 1).reshape(shape)
     change = np.ones((1, 1))
     for axis, labels in enumerate(shape):
@@ -70,7 +72,7 @@ def central(theta: Floats, shape: Shape) -> tuple[Floats, Floats]:
 
 
 def _bias(fit: Fit, shape: Shape) -> Floats:
-    """Return what noise adds to C of pairs, shape (cells - 1,): minus that of their margins."""
+    """Return the bias of C of pairs, (cells - 1,): minus the covariance of the estimated means."""
     out = np.zeros_like(fit.theta)
     for i, j in combinations(range(len(shape)), 2):
         left, right = own_positions(shape, (i,)), own_positions(shape, (j,))

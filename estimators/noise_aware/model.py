@@ -58,7 +58,7 @@ class NoiseAwareModel:
         reports = int(self._reports[in_view.any(axis=1)].sum())
         if self._tables is None or not reports:
             return replace(uniform(attributes, cells), flags=("uniform", "noise"))
-        found, away = self._tables.answer(attributes)
+        found, away = self._tables.answer(attributes)  # away: the draws' deviations from it
         table, stderr = found.ravel(), errors(found, away).ravel()
         flags = ["modelled"]
         if in_view.all(axis=1).any():

@@ -23,7 +23,7 @@ class Ticker:
         self._sink = sink
         self._clock = context.clock
         self._metrics = context.metrics
-        self._guard = guard
+        self._guard = guard  # raises when another worker may own the partitions
         self._every = context.config.tick_seconds
         self._stall_seconds = context.config.stall_seconds
         self._last: dict[Partition, float] = {}

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 USUAL, SPREAD = 0.026, 0.063
 """Mean and deviation of the mean square standardised interaction of pairs before any is measured.
 These are of the square of a log-normal scale with median 0.1 and within a factor of 2 of it in two
-of three cases, as `priors` has it."""
+of three cases, as `_learnt` of the noise-aware design has it."""
 
 DECAY = 0.25  # largest ratio of that mean square from one order to the next
 MAX_ORDER = 4  # highest order that counts; those above are below 1/64 of the pairs'

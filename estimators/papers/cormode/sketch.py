@@ -143,8 +143,9 @@ class HadamardSketch(Mechanism):
         f = np.full(self.cells, 1 / self.cells) if frequencies is None else np.asarray(frequencies)
         g, w = self.hashes, self.buckets
         kappa_squared = (1 + (g - 1) / w) / (g * w)
-        means = f + (f.sum() - f) * kappa_squared
-        signs = self._scale**2 * (1 / float(2 * self.p - 1) ** 2 - means) / n
+        # A report adds 1 / (2p - 1) or minus that: on average 1 to its cell, kappa to any other.
+        squared_means = f + (f.sum() - f) * kappa_squared
+        signs = self._scale**2 * (1 / float(2 * self.p - 1) ** 2 - squared_means) / n
         collisions = (np.sum(f**2) - f**2) / (g * (w - 1))
         variance: Floats = signs + collisions
         return variance
