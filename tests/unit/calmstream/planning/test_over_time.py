@@ -23,7 +23,7 @@ from calmstream.planning.over_time import DRIFT, MONTH, period, sums, warnings
 from calmstream.producer.device.assignment import place
 from tests.support.producer import unsigned_reporter
 from tests.support.publisher import published_plan
-from tests.unit.estimators.test_tracking import plan_of, tallies_of
+from tests.unit.estimators.test_tracking import histograms, perturbed, plan_of
 
 DAY = 86_400
 
@@ -128,7 +128,8 @@ def test_current_sets_know_about_as_much_as_is_promised(users: int) -> None:
             moves *= step / np.sqrt(1 - 1 / len(share))
             shares[i] = share + moves - moves.mean()
         records = reduce(np.multiply.outer, shares).ravel()
-        tracker.add(t, tallies_of(of_stream, records, generator))
+        devices = histograms(of_stream, records, generator)
+        tracker.add(t, perturbed(of_stream, devices, generator))
         if t >= 40 and t % 6 == 0:
             model = methods.get("calm").fit(of_stream, tracker.current().tallies)
             for i, share in enumerate(shares):
