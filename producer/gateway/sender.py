@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,8 +22,6 @@ class Budget:
     """Limits of the attempts to send one batch; times in seconds."""
 
     in_flight: int = 64  # unacknowledged at a time; bounds the memory too
-    attempts: int = 12
-    seconds: float = 120.0  # after its first send a failed batch is not sent again
     attempt_seconds: float = 30.0  # without an answer
     pause: float = 0.1  # before the first resend; doubled each time
     longest_pause: float = 5.0
@@ -45,7 +42,8 @@ class InFlightBatch:
 class BatchSender:
     """Follows each batch until it is acknowledged or given up.
 
-    ``fatal`` is the first error that no resend can cure, ``trouble`` the first lasting failure.
+    ``lost`` gets a batch whose send failed, and the error; it says why the batch is given up, or
+    None where it is sent again. ``error`` is the first for which a batch was given up.
     """
 
     def __init__(
@@ -54,7 +52,7 @@ class BatchSender:
         sink: Callable[[], Sink],
         budget: Budget | None = None,
         *,
-        expired: Callable[[EncodedBatch], bool] | None = None,
+        lost: Callable[[InFlightBatch, CalmstreamError], Failure | None] = lambda *_: None,
         settled: Callable[[EncodedBatch, Failure | None], None] = lambda *_: None,
         totals: GatewayTotals | None = None,
         clock: Clock | None = None,
@@ -62,13 +60,12 @@ class BatchSender:
         self._names = names
         self._sink = sink
         self._budget = budget or Budget()
-        self._expired = expired
+        self._lost = lost
         self._settled = settled
         self.totals = totals or GatewayTotals()
         self._clock = clock or SystemClock()
         self._batches: deque[InFlightBatch] = deque()
-        self.fatal: FatalError | None = None
-        self.trouble: CalmstreamError | None = None
+        self.error: CalmstreamError | None = None
 
     @property
     def in_flight(self) -> int:
@@ -100,18 +97,13 @@ class BatchSender:
         with contextlib.suppress(RecoverableError, FatalError):
             on_its_way.wait(seconds)  # the next step records the outcome
 
-    def drain(self, seconds: float | None = None) -> None:
-        """Wait until nothing is in flight; after ``seconds`` the rest is given up."""
-        deadline = math.inf if seconds is None else self._clock.monotonic() + seconds
-        while self._batches:
-            over = self._clock.monotonic() >= deadline
-            self.step(0.0 if over else POLL_SECONDS)  # acknowledged batches are not given up
-            if over and self._batches:
-                why = f"{self.in_flight} batches not acknowledged within {seconds:g} s"
-                self.trouble = self.trouble or RecoverableError(why)
-                for batch in list(self._batches):
-                    self._failed(batch, Failure.UNDELIVERED)
-                self.totals.in_flight(0)
+    def give_up(self, waited: float) -> None:
+        """Give up what is in flight after ``waited`` seconds."""
+        self.step()  # acknowledged batches are not given up
+        error = f"{self.in_flight} batches not acknowledged within {waited:g} s"
+        for batch in list(self._batches):
+            self._failed(batch, Failure.UNDELIVERED, RecoverableError(error))
+        self.totals.in_flight(0)
 
     def _settle_all(self) -> bool:
         now = self._clock.monotonic()
@@ -157,22 +149,15 @@ class BatchSender:
             self._settled(batch.encoded, None)
 
     def _again(self, batch: InFlightBatch, error: CalmstreamError) -> None:
-        if isinstance(error, FatalError):
-            self.fatal = self.fatal or error
-        now = self._clock.monotonic()
         batch.delivery = None
         doubled = self._budget.pause * 2 ** min(batch.attempts - 1, 30)
-        batch.due = now + min(doubled, self._budget.longest_pause)
-        if self._expired is not None:
-            if self._expired(batch.encoded):
-                self._failed(batch, Failure.EXPIRED)
-            return
-        spent = batch.due - batch.first > self._budget.seconds
-        if batch.attempts >= self._budget.attempts or spent or isinstance(error, FatalError):
-            self.trouble = self.trouble or error
-            self._failed(batch, Failure.UNDELIVERED)
+        batch.due = self._clock.monotonic() + min(doubled, self._budget.longest_pause)
+        why = self._lost(batch, error)
+        if why is not None:
+            self._failed(batch, why, error)
 
-    def _failed(self, batch: InFlightBatch, why: Failure) -> None:
+    def _failed(self, batch: InFlightBatch, why: Failure, error: CalmstreamError) -> None:
+        self.error = self.error or error
         self._batches.remove(batch)
         self.totals.failed(batch.encoded.n, why)
         self._settled(batch.encoded, why)

@@ -20,11 +20,12 @@ from calmstream.estimators.domain import Codes
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness
 from calmstream.producer.gateway.encoding import DEFAULT_SIZE, EncodedBatch, permutation
-from calmstream.producer.gateway.metrics import GatewayTotals
-from calmstream.producer.gateway.sender import POLL_SECONDS, BatchSender, Budget
+from calmstream.producer.gateway.metrics import Failure, GatewayTotals
+from calmstream.producer.gateway.sender import POLL_SECONDS, BatchSender, InFlightBatch
 from calmstream.producer.simulation.simulate import Indices, Population
 
 NAP_SECONDS = 0.2  # between two looks at deliveries, stop signal and window
+GIVE_UP_SECONDS = 120.0  # after its first send a batch that failed is not sent again
 STOP_SECONDS = 20.0  # longest wait for deliveries after a stop
 CLOSE_SECONDS = 2.0  # after a normal end every delivery has ended before
 SHOW_SECONDS = 0.1  # least time between two calls of the progress function
@@ -62,7 +63,6 @@ def produce(
     rate: float | None = None,
     batch_size: int = DEFAULT_SIZE,
     windows: int | None = None,
-    retry_limits: Budget | None = None,
     totals: GatewayTotals | None = None,
     progress: Progress | None = None,
     stop: threading.Event | None = None,
@@ -87,7 +87,7 @@ def produce(
         found = described(topics, names.all_reports)
         refuse(x for x in faults(plan, names, found, names.all_reports) if x.stops)
         watch = watch_plan(plan, names, topics, found, clock)
-        sender = BatchSender(names, lambda: sink, retry_limits, totals=totals, clock=clock)
+        sender = BatchSender(names, lambda: sink, lost=_lost, totals=totals, clock=clock)
         run = _Run(population, sender, watch, clock, stop, rate, batch_size, progress)
         run.let_report(windows)
         return run.finish()
@@ -101,6 +101,11 @@ def _refuse_when_over(plan: Plan, now: int) -> None:
     if plan.window_at(now) >= plan.windows:
         end = datetime.fromtimestamp(plan.expires, UTC)
         raise InvalidInput(f"plan {plan.name} is over: it expired at {end:%Y-%m-%d %H:%M:%S} UTC")
+
+
+def _lost(batch: InFlightBatch, error: CalmstreamError) -> Failure | None:
+    over = batch.due - batch.first > GIVE_UP_SECONDS
+    return Failure.UNDELIVERED if over or isinstance(error, FatalError) else None
 
 
 @dataclass(slots=True, eq=False)
@@ -161,7 +166,7 @@ class _Run:
         if self.plan.guarantee.kind == "once":
             self.missing = len(self.population.due(self.plan.windows - 1))
         stopped_by = FatalError(self.uncounted) if self.uncounted else None
-        return replace(self._summary(), error=self.sender.trouble or stopped_by)
+        return replace(self._summary(), error=self.sender.error or stopped_by)
 
     def _submit(self, batch: EncodedBatch) -> None:
         self._wait_while(lambda: self.sender.full)
@@ -176,7 +181,7 @@ class _Run:
             if self.stop.is_set():
                 self.stopped_at = min(self.stopped_at, now)
             if now - self.stopped_at > STOP_SECONDS:
-                self.sender.drain(0.0)
+                self.sender.give_up(STOP_SECONDS)
             self._show_progress()
 
     def _let_window_report(self, window: int) -> None:
@@ -223,7 +228,7 @@ class _Run:
                 self.uncounted = self.watch.fault
             except FatalError as error:
                 self.uncounted = str(error)
-        return not (self.stop.is_set() or self.sender.trouble or self.uncounted)
+        return not (self.stop.is_set() or self.sender.error or self.uncounted)
 
     def _window(self) -> int:
         return self.plan.window_at(self.clock.now_ms())

@@ -91,7 +91,7 @@ class Scenario(Timed):
 
     def _edge(self) -> BatchSender:
         process = Process(self.broker, self.clock)
-        budget = Budget(attempts=1000, seconds=1e9, attempt_seconds=5.0, pause=0.05)
+        budget = Budget(attempt_seconds=5.0, pause=0.05)
         sink = process.sink()
         return BatchSender(self.names, lambda: sink, budget, clock=self.clock)
 

@@ -18,6 +18,7 @@ from calmstream.estimators.randomness import Randomness
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.batch import decode_batch
+from calmstream.producer.gateway.sender import POLL_SECONDS, BatchSender
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.plans import pair_plan
 from tests.support.tally import names_of
@@ -123,6 +124,11 @@ def count(plan: Plan, records: Iterable[tuple[int, Record]]) -> dict[tuple[int, 
 def some_codes(n: int, seed: int = 1) -> NDArray[np.uint16]:
     generator = np.random.default_rng(seed)
     return generator.integers(0, [3, 4, 2], (n, 3)).astype(np.uint16)
+
+
+def settle_all(sender: BatchSender) -> None:
+    while sender.in_flight:
+        sender.step(POLL_SECONDS)
 
 
 class FakeClock:

@@ -20,7 +20,7 @@ from calmstream.producer.gateway.durable.plan_spool import over_at
 from calmstream.producer.gateway.durable.spool import Spool
 from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.gateway.metrics import Failure
-from calmstream.producer.gateway.sender import BatchSender, Budget
+from calmstream.producer.gateway.sender import BatchSender, Budget, InFlightBatch
 
 POLL_SECONDS = 0.02
 CONNECT_SECONDS = 2.0
@@ -129,12 +129,19 @@ class BatchDelivery:
             self._names(plan),
             self._present_sink,
             self._budget,
-            expired=lambda batch: self._spool.mark.present() >= over_at(plan, batch.period),
+            lost=lambda batch, error: self._failed(plan, batch, error),
             settled=lambda batch, lost: self._settled(plan, batch, lost),
             totals=self._spool.plans[plan.digest].totals,
             clock=self._clock,
         )
         return _PlanQueue(plan, sender)
+
+    def _failed(self, plan: Plan, batch: InFlightBatch, error: CalmstreamError) -> Failure | None:
+        if isinstance(error, FatalError):
+            self.trouble = error
+            self._renew()
+        over = self._spool.mark.present() >= over_at(plan, batch.encoded.period)
+        return Failure.EXPIRED if over else None
 
     def _settled(self, plan: Plan, batch: SealedBatch | EncodedBatch, lost: Failure | None) -> None:
         if lost is not None:
@@ -173,13 +180,9 @@ class BatchDelivery:
             of.waiting.popleft()
             of.sender.submit(encoded)
         of.sender.step()
-        self._reconnect_if_refused(of.sender)
 
-    def _reconnect_if_refused(self, sender: BatchSender) -> None:
+    def _renew(self) -> None:
         """Make a new connection after an error that lasts: some clients never recover from one."""
-        if sender.fatal is None:
-            return
-        self.trouble, sender.fatal = sender.fatal, None
         if self._sink is not None and self._clock.monotonic() - self._attempted_at >= RENEW_SECONDS:
             self._sink.close(0.0)
             self._sink = None

@@ -17,6 +17,7 @@ from tests.support.producer import (
     make_plan,
     names_of,
     records_of,
+    settle_all,
     unsigned_reporter,
 )
 
@@ -46,7 +47,7 @@ def test_devices_with_reporters_and_a_simulated_population_are_the_same_in_law()
         assert report is not None
         view = np.array([report.view])
         sender.submit(make_batch(plan, report.group, report.period, view, report.columns))
-    sender.drain()
+    settle_all(sender)
 
     one, two = (count(plan, records_of(b, plan)) for b in (simulated, real))
     assert set(one) == set(two) == {(0, 0), (1, 0), (2, 0)}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry
 
-from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
+from calmstream.common.errors import CalmstreamError, RecoverableError
 from calmstream.common.metric_definition import MetricDefinition, register_all
 from calmstream.producer.gateway.encoding import EncodedBatch, make_batch
 from calmstream.producer.gateway.metrics import (
@@ -30,6 +30,7 @@ from tests.support.producer import (
     make_plan,
     names_of,
     records_of,
+    settle_all,
     some_codes,
 )
 
@@ -61,21 +62,35 @@ def test_a_send_without_an_answer_is_repeated() -> None:
     clock.seconds = 5.1
     one.step()
     clock.seconds = 6
-    one.drain()
+    settle_all(one)
     assert len(sink.sends) == 2
     assert (one.totals.batches_sent, one.totals.retries) == (1, 1)
 
 
-def test_a_refusal_is_final_and_the_others_go_on() -> None:
-    refusal = FatalError("no such topic")
-    one, sink = sender(lambda i: refusal if i == 0 else i)
-    one.submit(encoded(2))
-    one.submit(encoded(3))
-    one.drain()
-    assert len(sink.sends) == 2
-    assert (one.totals.reports_failed, one.totals.reports_sent) == (2, 3)
-    assert one.fatal is refusal
-    assert one.trouble is refusal
+def test_a_batch_is_sent_again_until_it_counts_as_lost() -> None:
+    sink = ScriptedSink(lambda i: DOWN if i % 2 == 0 else i)
+    one = BatchSender(
+        names_of(PLAN),
+        lambda: sink,
+        lost=lambda batch, _: Failure.EXPIRED if batch.encoded.n == 2 else None,
+        clock=FakeClock(),
+    )
+    for n in (2, 1, 3):
+        one.submit(encoded(n))
+    settle_all(one)
+    assert len(sink.sends) == 4
+    assert (one.totals.failures, one.totals.reports_sent) == ({Failure.EXPIRED: 2}, 4)
+    assert one.error is DOWN
+
+
+def test_what_is_given_up_is_counted_and_what_was_acknowledged_is_not_given_up() -> None:
+    one, _ = sender(lambda i: i or None)
+    for n in (1, 2):
+        one.submit(encoded(n))
+    one.give_up(20.0)
+    assert (one.in_flight, one.totals.failures) == (0, {Failure.UNDELIVERED: 1})
+    assert one.totals.reports_sent == 2
+    assert str(one.error) == "1 batches not acknowledged within 20 s"
 
 
 def test_in_flight_is_bounded_and_a_submission_waits_for_room() -> None:
@@ -86,7 +101,7 @@ def test_in_flight_is_bounded_and_a_submission_waits_for_room() -> None:
         open_before_each.append(sum(not delivery.done() for delivery in sink.deliveries))
         one.submit(encoded())
     assert open_before_each == [0, 1, 2, 3, 1, 2, 3, 1, 2, 3]
-    one.drain()
+    settle_all(one)
     assert one.totals.batches_sent == 10
 
 
@@ -106,7 +121,7 @@ def test_nothing_is_lost_while_sends_sometimes_fail(fault: SendFault) -> None:
     batches = {b.batch_id: b.value for b in (encoded(i + 1) for i in range(40))}
     for batch_id, value in batches.items():
         one.submit(EncodedBatch(0, 0, 1, batch_id, value))
-    one.drain()
+    settle_all(one)
     records = [(r.key, r.value) for _, r in records_of(broker, PLAN)]
     assert set(records) == set(batches.items())
     assert (len(records) > 40) == (fault is not SendFault.FAIL)
@@ -128,14 +143,14 @@ def values(
 def test_what_happened_is_what_is_counted() -> None:
     registry, broker = CollectorRegistry(), broker_for(PLAN)
     names = names_of(PLAN)
-    broker.faults.plan(names.reports(0), SendFault.FAIL, SendFault.FAIL, SendFault.FAIL)
+    lost = names.reports(0)
+    broker.faults.on_send = lambda to, *_: SendFault.FAIL if to.topic == lost else SendFault.NONE
     broker.faults.plan(names.reports(1), SendFault.FAIL)
     summary = produce(
         PLAN,
         broker,
         names,
         some_codes(500),
-        retry_limits=Budget(attempts=3, pause=0.01),
         totals=GatewayTotals(PLAN, register_all(registry, PRODUCER_METRICS)),
         clock=FakeClock(),
     )
@@ -143,5 +158,6 @@ def test_what_happened_is_what_is_counted() -> None:
     assert sum(sent) == summary.sent  # type: ignore[arg-type]
     assert sum(failed) == summary.failed == 500 - summary.sent  # type: ignore[arg-type]
     assert sent[0] == 0
-    assert retried == [3.0]
+    assert retried == [float(summary.retries)]
+    assert summary.retries > 10
     assert registry.get_sample_value(IN_FLIGHT.name, {"plan": LABEL}) == 0.0

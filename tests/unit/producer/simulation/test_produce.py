@@ -9,12 +9,12 @@ import pytest
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.estimators.plan import Plan
-from calmstream.producer.gateway.sender import Budget
-from calmstream.producer.simulation.produce import ProduceSummary, produce
+from calmstream.producer.simulation.produce import GIVE_UP_SECONDS, ProduceSummary, produce
 from tests.support.faulty_broker import FaultyBroker, SendFault
 from tests.support.producer import (
     START,
     FakeClock,
+    ScriptedSink,
     broker_for,
     count,
     make_plan,
@@ -22,8 +22,6 @@ from tests.support.producer import (
     records_of,
     some_codes,
 )
-
-FEW = Budget(attempts=3, pause=0.01, longest_pause=0.01)
 
 
 def run(
@@ -38,7 +36,8 @@ def run(
         broker,
         names_of(plan),
         some_codes(n),
-        **{"clock": clock or FakeClock(), "retry_limits": FEW, **options},  # type: ignore[arg-type]
+        clock=clock or FakeClock(),
+        **options,  # type: ignore[arg-type]
     )
 
 
@@ -97,13 +96,25 @@ def test_stop_is_obeyed_and_deliveries_are_awaited() -> None:
 
 
 def test_devices_are_not_wasted_on_a_broker_that_is_down() -> None:
-    plan, clock = make_plan(), FakeClock()
+    plan, clock = make_plan(windows=30), FakeClock()
     broker = broker_for(plan)
     broker.faults.on_send = lambda *_: SendFault.FAIL
-    summary = run(plan, broker, 600, clock, rate=20.0)
+    summary = run(plan, broker, 600, clock, rate=2.0)
     assert isinstance(summary.error, RecoverableError)
     assert summary.sent == 0
-    assert 0 < summary.failed == summary.reported < 100
+    assert 0 < summary.failed == summary.reported < 300
+    assert GIVE_UP_SECONDS - 5 < clock.seconds - START < 2 * GIVE_UP_SECONDS + 5
+
+
+def test_a_refusal_ends_the_run_at_once_and_the_other_batches_are_sent() -> None:
+    plan, clock, refusal = make_plan(), FakeClock(), FatalError("no such topic")
+    broker = broker_for(plan)
+    sink = ScriptedSink(lambda i: refusal if i == 0 else i)
+    broker.sink = lambda: sink  # type: ignore[method-assign,assignment,return-value]
+    summary = run(plan, broker, 600, clock, rate=20.0)
+    assert summary.error is refusal
+    assert 0 < summary.failed < summary.reported == summary.failed + summary.sent <= 20
+    assert (summary.retries, clock.seconds - START) == (0, pytest.approx(0, abs=1.5))
 
 
 def test_added_partitions_end_the_run_and_nothing_is_lost() -> None:
