@@ -28,13 +28,19 @@ Row = tuple[int, tuple[int | bytes, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class EncodedBatch:
-    """A batch; every resend has the same bytes, and is recognised by the random ``batch_id``."""
+class BatchHead:
+    """A batch without its bytes; a resend is recognised by the random ``batch_id``."""
 
     group: int
     period: int
     n: int
     batch_id: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedBatch(BatchHead):
+    """A batch with its bytes, which are the same in every resend."""
+
     value: bytes = field(repr=False)
 
 

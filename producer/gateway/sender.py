@@ -11,7 +11,7 @@ from calmstream.broker.names import TopicNames, partition_of
 from calmstream.broker.transport import Delivery, Sink
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
-from calmstream.producer.gateway.encoding import EncodedBatch
+from calmstream.producer.gateway.encoding import BatchHead, EncodedBatch
 from calmstream.producer.gateway.metrics import Failure, GatewayTotals
 
 POLL_SECONDS = 0.05  # for one delivery, before the others are checked again
@@ -53,7 +53,7 @@ class BatchSender:
         budget: Budget | None = None,
         *,
         lost: Callable[[InFlightBatch, CalmstreamError], Failure | None] = lambda *_: None,
-        settled: Callable[[EncodedBatch, Failure | None], None] = lambda *_: None,
+        settled: Callable[[BatchHead, Failure | None], None] = lambda *_: None,
         totals: GatewayTotals | None = None,
         clock: Clock | None = None,
     ) -> None:

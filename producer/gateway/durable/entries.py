@@ -26,7 +26,7 @@ import numpy as np
 import orjson
 
 from calmstream.estimators.plan import Plan
-from calmstream.producer.gateway.encoding import EncodedBatch, Row
+from calmstream.producer.gateway.encoding import BatchHead, EncodedBatch, Row
 
 VERSION = "spool-1"
 _HEADER = struct.Struct("<cH")
@@ -48,13 +48,9 @@ class SpoolEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class SealedBatch:
+class SealedBatch(BatchHead):
     """An ``S`` entry; its bytes stay on the disk. ``check`` is the CRC-32 of the record's body."""
 
-    period: int
-    group: int
-    n: int
-    batch_id: bytes
     offset: int
     length: int
     check: int
@@ -153,7 +149,7 @@ def read_entries(
             _, batch_id, group, n, length = _SEALED.unpack_from(payload, at)
             at += _SEALED.size
             check = zlib.crc32(memoryview(payload)[at : at + length])
-            yield SealedBatch(period, group, n, batch_id, offset + at, length, check)
+            yield SealedBatch(group, period, n, batch_id, offset + at, length, check)
             at += length
         elif kind in {b"A", b"L"}:
             _, batch_id = _SETTLED.unpack_from(payload, at)

@@ -31,7 +31,7 @@ from calmstream.producer.gateway.durable.plan_spool import (
     SpoolOutcome,
     over_at,
 )
-from calmstream.producer.gateway.encoding import EncodedBatch
+from calmstream.producer.gateway.encoding import BatchHead
 from calmstream.producer.gateway.metrics import GatewayTotals
 from calmstream.producer.gateway.open_batches import Moment
 
@@ -161,7 +161,7 @@ class Spool:
         waits = (spool.next_due(self.now()) for spool in self.plans.values())
         return min((seconds for seconds in waits if seconds is not None), default=None)
 
-    def settle(self, digest: str, batch: SealedBatch | EncodedBatch, *, acknowledged: bool) -> None:
+    def settle(self, digest: str, batch: BatchHead, *, acknowledged: bool) -> None:
         if digest in self.plans and batch.period in (logs := self.plans[digest].logs):
             logs[batch.period].settle(batch.batch_id, acknowledged=acknowledged)
 

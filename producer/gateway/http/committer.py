@@ -15,7 +15,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable.entries import SealedBatch, SpoolEntry
 from calmstream.producer.gateway.durable.plan_spool import Result, SpoolOutcome
 from calmstream.producer.gateway.durable.spool import Spool
-from calmstream.producer.gateway.encoding import EncodedBatch
+from calmstream.producer.gateway.encoding import BatchHead
 from calmstream.producer.gateway.http.delivery import Sealed
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 
@@ -91,7 +91,7 @@ class Committer:
                 self._changed.notify()
         return done
 
-    def settle(self, digest: str, batch: SealedBatch | EncodedBatch, acknowledged: bool) -> None:
+    def settle(self, digest: str, batch: BatchHead, acknowledged: bool) -> None:
         self._call(lambda: self._spool.settle(digest, batch, acknowledged=acknowledged))
 
     def add(self, plan: Plan) -> Future[Any]:

@@ -18,7 +18,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable.entries import SealedBatch
 from calmstream.producer.gateway.durable.plan_spool import over_at
 from calmstream.producer.gateway.durable.spool import Spool
-from calmstream.producer.gateway.encoding import EncodedBatch
+from calmstream.producer.gateway.encoding import BatchHead
 from calmstream.producer.gateway.metrics import Failure
 from calmstream.producer.gateway.sender import BatchSender, Budget, InFlightBatch
 
@@ -58,7 +58,7 @@ class BatchDelivery:
         self,
         spool: Spool,
         sealed: Sealed,
-        settle: Callable[[str, SealedBatch | EncodedBatch, bool], object],
+        settle: Callable[[str, BatchHead, bool], object],
         connect: Callable[[], Sink],
         names: Callable[[Plan], TopicNames],
         clock: Clock,
@@ -143,7 +143,7 @@ class BatchDelivery:
         over = self._spool.mark.present() >= over_at(plan, batch.encoded.period)
         return Failure.EXPIRED if over else None
 
-    def _settled(self, plan: Plan, batch: SealedBatch | EncodedBatch, lost: Failure | None) -> None:
+    def _settled(self, plan: Plan, batch: BatchHead, lost: Failure | None) -> None:
         if lost is not None:
             _LOG.warning(
                 _LOST[lost],

@@ -10,7 +10,7 @@ from calmstream.broker.transport import Sink
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
 from calmstream.producer.gateway.durable.entries import SealedBatch
 from calmstream.producer.gateway.durable.plan_spool import over_at
-from calmstream.producer.gateway.encoding import EncodedBatch
+from calmstream.producer.gateway.encoding import BatchHead, EncodedBatch
 from calmstream.producer.gateway.http.delivery import RENEW_SECONDS, BatchDelivery, Sealed
 from calmstream.producer.gateway.metrics import Failure, GatewayTotals
 from calmstream.producer.gateway.sender import Budget
@@ -45,7 +45,7 @@ class Kept:
             raise FatalError("the disk has changed a batch")
         return EncodedBatch(batch.group, batch.period, batch.n, batch.batch_id, batch.batch_id * 2)
 
-    def settle(self, digest: str, batch: SealedBatch | EncodedBatch, acknowledged: bool) -> None:
+    def settle(self, digest: str, batch: BatchHead, acknowledged: bool) -> None:
         assert digest == PLAN.digest
         self.settled[batch.batch_id] = acknowledged
 
@@ -84,7 +84,7 @@ class Made:
 
     def put(self, *numbers: int, period: int = 0) -> None:
         for number in numbers:
-            batch = SealedBatch(period, 0, 5, number.to_bytes(16, "big"), 0, 1, 0)
+            batch = SealedBatch(0, period, 5, number.to_bytes(16, "big"), 0, 1, 0)
             self.sealed.put((PLAN, batch))
 
     def turn(self, seconds: float = 0.0) -> None:
