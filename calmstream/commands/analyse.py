@@ -8,7 +8,6 @@ from contextlib import closing
 from calmstream import arguments, result_options
 from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
-from calmstream.consumer.read.formats import window_range
 from calmstream.consumer.read.history import History
 from calmstream.estimators.analysis.report import analyse, causes
 from calmstream.estimators.methods.base import HiddenCauses
@@ -57,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     if args.causes:
         found["causes"] = causes(domain, model)
     if args.json:
-        about = {"name": plan.name, "windows": [window_range(plan, windows)], "reports": reports}
+        about = {"name": plan.name, "windows": [windows.to_json(plan)], "reports": reports}
         say_json(about | {"method": plan.method, "epsilon": plan.epsilon} | found)
         return 0
     console = Console()

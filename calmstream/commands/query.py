@@ -12,7 +12,7 @@ from calmstream.common.errors import InvalidInput
 from calmstream.connect import kafka
 from calmstream.consumer.read.formats import FORMATS
 from calmstream.consumer.read.history import History
-from calmstream.consumer.read.summary import document, split, summary
+from calmstream.consumer.read.summary import split, summary
 from calmstream.consumer.read.words import given_place, word_shares
 from calmstream.estimators.analysis.grouping import of_question, parse
 from calmstream.estimators.analysis.words import candidates
@@ -141,9 +141,9 @@ def _words(args: argparse.Namespace, plan: Plan, history: History) -> None:
     found = word_shares(history, plan, name, words, args.windows, given=args.given)
     with result_options.output(args) as (out, console):
         if args.format == TABLE:
-            page.show_words(console, plan, found)
+            page.show_words(console, found)
         else:
-            out.write(FORMATS[args.format](plan, found))
+            out.write(FORMATS[args.format](found))
 
 
 def _summary(args: argparse.Namespace, plan: Plan, history: History) -> None:
@@ -158,12 +158,12 @@ def _summary(args: argparse.Namespace, plan: Plan, history: History) -> None:
     )
     with result_options.output(args) as (out, console):
         if args.format == TABLE:
-            page.show_summary(console, plan, found)
+            page.show_summary(console, found)
         else:
-            out.write(orjson.dumps(document(plan, found)) + b"\n")
+            out.write(orjson.dumps(found.to_json()) + b"\n")
 
 
-def _table(args: argparse.Namespace, plan: Plan, history: History) -> None:
+def _table(args: argparse.Namespace, _plan: Plan, history: History) -> None:
     names, windows = args.attributes, args.windows
     part = {"group": args.group, "given": args.given, "where": ";".join(args.where)}
     change = None
@@ -171,10 +171,10 @@ def _table(args: argparse.Namespace, plan: Plan, history: History) -> None:
         change = history.difference(names, windows, args.minus, **part)
     with result_options.output(args) as (out, console):
         if change is not None and args.format != TABLE:
-            out.write(FORMATS[args.format](plan, change))
+            out.write(FORMATS[args.format](change))
             return
         answer = history.ask(names, windows, **part)
         if args.format != TABLE:
-            out.write(FORMATS[args.format](plan, answer))
+            out.write(FORMATS[args.format](answer))
         else:
-            page.show(console, plan, answer, args.where, change)
+            page.show(console, answer, args.where, change)

@@ -20,12 +20,12 @@ from calmstream.terminal import Console, grid
 
 def show(
     console: Console,
-    plan: Plan,
     answer: Answer,
     where: Sequence[str] = (),
     change: Answer | None = None,
 ) -> None:
     """Print a table, and beside it the change since other windows."""
+    plan = answer.plan
     about = f"{plan.name}-{plan.digest[:8]}: {dated(plan, answer.windows[0])}"
     about += f", {answer.reports:,} reports"
     if where:
@@ -59,8 +59,8 @@ def dated(plan: Plan, windows: Windows) -> str:
     return f"{windows} ({start.strftime(f'%Y-%m-%d {clock}')} to {end.strftime(until)} UTC)"
 
 
-def show_summary(console: Console, plan: Plan, found: Summary) -> None:
-    table = found.table
+def show_summary(console: Console, found: Summary) -> None:
+    plan, table = found.plan, found.table
     about = f"{plan.name}-{plan.digest[:8]}: {found.windows}, {found.reports:,} reports"
     console.print("\n".join(filter(None, (about, ", ".join(table.flags)))))
     unit = f" ({table.unit})" if table.unit else ""
@@ -75,8 +75,9 @@ def show_summary(console: Console, plan: Plan, found: Summary) -> None:
 MOST_SHOWN = 40  # maximum number of words of one population that are shown
 
 
-def show_words(console: Console, plan: Plan, answer: WordShares) -> None:
+def show_words(console: Console, answer: WordShares) -> None:
     """Print the words that are seen, the largest first, and what is not seen."""
+    plan = answer.plan
     about = f"{plan.name}-{plan.digest[:8]}: {dated(plan, answer.windows[0])}"
     flags = ", ".join(flag for flag in answer.flags if flag != "words")
     said = f"{about}, {answer.reports:,} reports about {' and '.join(answer.attributes)}"

@@ -60,14 +60,26 @@ class Answer(Table):
         reports: of these windows and groups of devices that speak about the attributes.
         windows: first and last window; of a difference, those it is about and those it subtracts.
         revision: by input partition, the offset up to which the last window's final tables count.
+        plan: whose table it is.
     """
 
     windows: tuple[Windows, ...]
     revision: Revision
+    plan: Plan
 
-    def more(self) -> dict[str, Any]:
-        """Return the further fields of a subclass, JSON-ready."""
-        return {}
+    def to_json(self) -> dict[str, Any]:
+        """Return one JSON object; cells row-major, the last attribute fastest."""
+        return {
+            "plan": self.plan.digest,
+            "attributes": list(self.attributes),
+            "labels": [list(labels) for labels in self.labels],
+            "table": self.table.ravel().tolist(),
+            "stderr": self.stderr.ravel().tolist(),
+            "flags": list(self.flags),
+            "windows": [windows.to_json(self.plan) for windows in self.windows],
+            "reports": self.reports,
+            "revision": list(self.revision),
+        }
 
     def columns(self) -> FrameColumns:
         """Return the columns of a `Table`; what HTML says about it begins with the windows."""
@@ -320,6 +332,7 @@ class History:
             windows=windows,
             reports=found.reports,
             revision=self._kept.revision(max(w.last for w in windows)),
+            plan=self._plan,
         )
 
 

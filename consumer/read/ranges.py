@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from calmstream.common.errors import InvalidInput
@@ -60,6 +61,17 @@ class Windows:
 
     def overlaps(self, other: Windows) -> bool:
         return self.first <= other.last and other.first <= self.last
+
+    def to_json(self, plan: Plan) -> dict[str, Any]:
+        """Return the windows with their times, in seconds since the epoch."""
+        return {
+            "first": self.first,
+            "last": self.last,
+            "total": self.total,
+            "current": self.current,
+            "start": plan.window_start(self.first) // 1000,
+            "end": plan.window_end(self.last) // 1000,
+        }
 
 
 def against_windows(text: str | Windows, windows: Windows) -> str | Windows:

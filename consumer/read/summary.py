@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from calmstream.common.errors import InvalidInput
-from calmstream.consumer.read.formats import window_range
 from calmstream.consumer.read.history import History
 from calmstream.consumer.read.ranges import Windows
 from calmstream.estimators.analysis.summary_rows import RANK, check, correlate, summarise
@@ -26,6 +25,16 @@ class Summary:
     windows: Windows
     reports: int
     revision: Revision
+    plan: Plan
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "plan": self.plan.digest,
+            **self.table.to_json(),
+            "windows": [self.windows.to_json(self.plan)],
+            "reports": self.reports,
+            "revision": list(self.revision),
+        }
 
 
 def split(
@@ -78,14 +87,4 @@ def summary(
         flags=tuple(dict.fromkeys((*joint.flags, *flags, *more))),
         rows=tuple(rows),
     )
-    return Summary(table, chosen, joint.reports, history.revision(chosen))
-
-
-def document(plan: Plan, found: Summary) -> dict[str, Any]:
-    return {
-        "plan": plan.digest,
-        **found.table.to_json(),
-        "windows": [window_range(plan, found.windows)],
-        "reports": found.reports,
-        "revision": list(found.revision),
-    }
+    return Summary(table, chosen, joint.reports, history.revision(chosen), plan)

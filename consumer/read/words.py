@@ -36,9 +36,13 @@ class WordShares(Answer):
         rows = [[*self.flags, *["seen"] * s, *["collision"] * c] for s, c in pairs]
         return found._replace(data={**found.data, "flags": rows})
 
-    def more(self) -> dict[str, Any]:
-        found = {"seen": self.seen.ravel().tolist(), "collision": self.collides.ravel().tolist()}
-        return found | {"limits": list(self.limits), "unexplained": list(self.unexplained)}
+    def to_json(self) -> dict[str, Any]:
+        return Answer.to_json(self) | {
+            "seen": self.seen.ravel().tolist(),
+            "collision": self.collides.ravel().tolist(),
+            "limits": list(self.limits),
+            "unexplained": list(self.unexplained),
+        }
 
 
 def given_place(plan: Plan, name: str, given: Sequence[str]) -> int | None:
@@ -92,6 +96,7 @@ def word_shares(
         reports=count,
         windows=(counted.windows,),
         revision=history.revision(counted.windows),
+        plan=plan,
         seen=np.array([one.seen for one in found]).reshape(shape),
         collides=np.array([one.collides for one in found]).reshape(shape),
         limits=tuple(one.limit / s for one, s in each),

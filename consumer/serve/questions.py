@@ -10,10 +10,10 @@ import orjson
 
 from calmstream.common.errors import InvalidInput
 from calmstream.consumer.read.changes import changes
-from calmstream.consumer.read.formats import FORMATS, window_range
+from calmstream.consumer.read.formats import FORMATS
 from calmstream.consumer.read.history import History
 from calmstream.consumer.read.ranges import LATEST, PREVIOUS, Windows
-from calmstream.consumer.read.summary import document, split, summary
+from calmstream.consumer.read.summary import split, summary
 from calmstream.consumer.read.words import given_place, word_shares
 from calmstream.consumer.serve.answers import etag_of
 from calmstream.consumer.serve.parameters import Parameters
@@ -62,7 +62,7 @@ def table(
             answer = history.ask(attributes, windows, group=group, given=given)
         else:
             answer = history.difference(attributes, windows, minus, group=group, given=given)
-        return FORMATS[format](service.plan, answer)
+        return FORMATS[format](answer)
 
     last = max(windows.last, -1 if minus is None else minus.last)
     key = ("table", attributes, windows, minus, group, given, format)
@@ -98,7 +98,7 @@ def _words(service: PlanService, asked: Parameters, _max_cells: int) -> Question
         raise refusal(error) from None
 
     def job(history: History) -> bytes:
-        return FORMATS["json"](plan, word_shares(history, plan, name, texts, windows, given=given))
+        return FORMATS["json"](word_shares(history, plan, name, texts, windows, given=given))
 
     return _question(service, windows.last, job, "words", name, texts, windows, given)
 
@@ -116,7 +116,7 @@ def _summary(service: PlanService, asked: Parameters, max_cells: int) -> Questio
         found = summary(
             history, plan, attributes, windows, statistics=statistics, given=given, group=group
         )
-        return orjson.dumps(document(plan, found))
+        return orjson.dumps(found.to_json())
 
     key = ("summary", attributes, windows, statistics, given, group)
     return _question(service, windows.last, job, *key)
@@ -184,7 +184,7 @@ def associations(
         )
     tree = chow_liu(domain.ordinary, information)
     return {
-        "windows": [window_range(service.plan, chosen)],
+        "windows": [chosen.to_json(service.plan)],
         "reports": reports,
         "pairs": pairs,
         "causes": causes(domain, model),

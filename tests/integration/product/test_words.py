@@ -97,16 +97,16 @@ def test_words_within_the_labels_of_another_attribute(asked: Asked) -> None:
 
 def test_answers_for_people_and_programs(asked: Asked, capsys: pytest.CaptureFixture[str]) -> None:
     found = shares(asked, given=["version"])
-    page.show_words(Console(width=80), asked[0], found)
+    page.show_words(Console(width=80), found)
     said = capsys.readouterr().out
     assert "version 42" in said
     assert "null pointer" in said
     assert "2 of 1,000 candidates seen" in said
     assert "absent" not in said
-    document = orjson.loads(FORMATS["json"](asked[0], found))
+    document = orjson.loads(FORMATS["json"](found))
     assert sum(document["seen"]) == 3
     assert len(document["limits"]) == 2
-    rows = FORMATS["csv"](asked[0], found).decode().splitlines()
+    rows = FORMATS["csv"](found).decode().splitlines()
     assert rows[0] == "version,crash,value,stderr,flags"
     assert sum(row.endswith(" seen") for row in rows) == 3
 

@@ -30,11 +30,12 @@ ANSWER = Answer(
     windows=(Windows(0, 2, total=True),),
     reports=1234,
     revision=(1, 2, 3, 4),
+    plan=PLAN,
 )
 
 
 def test_json_is_one_object_with_all_that_must_be_known() -> None:
-    text = as_json(PLAN, ANSWER)
+    text = as_json(ANSWER)
     assert text.count(b"\n") == 1
     found = json.loads(text)
     assert found == {
@@ -60,7 +61,7 @@ def test_json_is_one_object_with_all_that_must_be_known() -> None:
 
 
 def test_csv_has_a_line_per_cell_that_no_spreadsheet_executes() -> None:
-    rows = list(csv.reader(io.StringIO(as_csv(PLAN, ANSWER).decode())))
+    rows = list(csv.reader(io.StringIO(as_csv(ANSWER).decode())))
     assert rows[0] == ["a1", "a0", "value", "stderr", "flags"]
     assert len(rows) == 7
     assert rows[5][:2] == ["'=1", "y"]
@@ -73,7 +74,7 @@ def test_csv_has_a_line_per_cell_that_no_spreadsheet_executes() -> None:
 
 def test_a_table_for_people_says_what_it_is_about() -> None:
     console = Console(file=io.StringIO(), width=80)
-    show(console, PLAN, ANSWER, ["region=EU"])
+    show(console, ANSWER, ["region=EU"])
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()
     assert max(map(len, text.splitlines())) <= 80

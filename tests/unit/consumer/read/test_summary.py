@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from calmstream.common.errors import InvalidInput
-from calmstream.consumer.read.summary import Summary, document, split, summary
+from calmstream.consumer.read.summary import Summary, split, summary
 from calmstream.estimators.domain import Domain
 from calmstream.pages import answer as page
 from calmstream.terminal import Console
@@ -87,14 +87,14 @@ def test_the_rank_correlation_of_two_binary_numbers_is_phi(bench: Bench) -> None
 def test_a_summary_is_shown_to_people_and_programs(bench: Bench) -> None:
     found = summarised(bench, "ms", "region", given=["region"], statistics=["mean", "share:10+"])
     console = Console(file=io.StringIO(), width=80)
-    page.show_summary(console, bench.plan, found)
+    page.show_summary(console, found)
     assert isinstance(console.file, io.StringIO)
     shown = console.file.getvalue()
     assert "ms (ms)" in shown
     assert "EU" in shown
     assert "%" in shown
     assert max(map(len, shown.splitlines())) <= 80
-    shown_to_programs = document(bench.plan, found)
+    shown_to_programs = found.to_json()
     assert shown_to_programs["given"] == ("region",)
     assert [row["labels"] for row in shown_to_programs["rows"]] == [("EU",), ("US",)]
     statistic = shown_to_programs["rows"][0]["statistics"][0]

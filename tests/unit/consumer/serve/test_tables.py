@@ -79,7 +79,7 @@ def test_a_table_is_the_answer_of_the_history(
     for name, make in FORMATS.items():
         found = serving.get("/tables", params={**question, "format": name})
         assert found.status_code == 200, found.text
-        assert found.content == make(bench.plan, answer)
+        assert found.content == make(answer)
         attached = found.headers.get("content-disposition", "")
         assert attached == (
             f'attachment; filename="{bench.plan.name}.csv"' if name == "csv" else ""

@@ -27,6 +27,7 @@ ANSWER = Answer(
     reports=1234,
     windows=(Windows(2, 2),),
     revision=(7,),
+    plan=published_plan(),
 )
 
 
