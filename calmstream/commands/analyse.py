@@ -46,8 +46,9 @@ def run(args: argparse.Namespace) -> int:
         closing(kafka(args.bootstrap)) as broker,
         History(plan, broker, **arguments.spaces(args)) as history,
     ):
-        model, windows = history.model(args.windows)
-        reports = sum(tally.reports for tally in history.counted(windows).tallies)
+        counted = history.counted(history.windows_of(args.windows))
+        model, windows = counted.model, counted.windows
+        reports = sum(tally.reports for tally in counted.tallies)
     if args.causes and not isinstance(model, HiddenCauses):
         raise InvalidInput(f"--causes: method {plan.method} knows no causes; noise-aware does")
     found = analyse(model, domain, plan.marginals, reports)

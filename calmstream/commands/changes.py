@@ -68,15 +68,15 @@ def run(args: argparse.Namespace) -> int:
     with ExitStack() as stack:
         broker = stack.enter_context(closing(kafka(args.bootstrap)))
         spaces = arguments.spaces(args)
-        first = second = stack.enter_context(History(plan, broker, **spaces))
+        history = stack.enter_context(History(plan, broker, **spaces))
         if other is None:
-            found = changes(first, args.window or "latest", args.against or "previous")
+            found = changes(history, args.window or "latest", args.against or "previous")
         else:
             second = stack.enter_context(History(other, broker, **spaces))
             windows = args.window or "total", args.against or "total"
-            found = changes_of_plans(first, second, *windows)
+            found = changes_of_plans(history, second, *windows)
         if args.json:  # programs also get the differences of fitted tables, which no test uses
-            say_json(with_modelled(found, first, second).to_json())
+            say_json(with_modelled(found).to_json())
         else:
             show(Console(), found, args.limit)
     return 0

@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
         closing(kafka(args.bootstrap)) as broker,
         History(plan, broker, **arguments.spaces(args)) as history,
     ):
-        ask(args, plan, history)
+        ask(args, history)
     return 0
 
 
@@ -136,9 +136,9 @@ def _candidates(text: str) -> tuple[str, list[str]]:
     return name, words
 
 
-def _words(args: argparse.Namespace, plan: Plan, history: History) -> None:
+def _words(args: argparse.Namespace, history: History) -> None:
     name, words = args.candidates
-    found = word_shares(history, plan, name, words, args.windows, given=args.given)
+    found = word_shares(history, name, words, args.windows, given=args.given)
     with result_options.output(args) as (out, console):
         if args.format == TABLE:
             page.show_words(console, found)
@@ -146,10 +146,9 @@ def _words(args: argparse.Namespace, plan: Plan, history: History) -> None:
             out.write(FORMATS[args.format](found))
 
 
-def _summary(args: argparse.Namespace, plan: Plan, history: History) -> None:
+def _summary(args: argparse.Namespace, history: History) -> None:
     found = summary(
         history,
-        plan,
         args.attributes,
         args.windows,
         statistics=args.summary,
@@ -163,7 +162,7 @@ def _summary(args: argparse.Namespace, plan: Plan, history: History) -> None:
             out.write(orjson.dumps(found.to_json()) + b"\n")
 
 
-def _table(args: argparse.Namespace, _plan: Plan, history: History) -> None:
+def _table(args: argparse.Namespace, history: History) -> None:
     names, windows = args.attributes, args.windows
     part = {"group": args.group, "given": args.given, "where": ";".join(args.where)}
     change = None

@@ -8,7 +8,7 @@ from typing import Any
 
 from calmstream.common.errors import InvalidInput
 from calmstream.consumer.read.history import DEPENDENT, Counted, History
-from calmstream.consumer.read.ranges import PREVIOUS, NoReports, Windows, against_windows
+from calmstream.consumer.read.ranges import PREVIOUS, NoReports, Windows
 from calmstream.consumer.subscribe.frame import Frame, FrameColumns
 from calmstream.estimators.analysis.grouped import difference
 from calmstream.estimators.changes import Comparison, Source, compare, source
@@ -81,8 +81,8 @@ def changes(
     history: History, window: str | Windows = "latest", against: str | Windows = PREVIOUS
 ) -> Changes:
     """Test the published tables of some windows against those of others of the same plan."""
-    after = _counted(history, window, "windows to test")
-    other = against_windows(against, after.windows)
+    after = _counted(history, history.windows_of(window), "windows to test")
+    other = history.windows_of(against, after.windows)
     before = _counted(history, other, "windows to test against")
     if after.windows.overlaps(before.windows):
         raise InvalidInput(
@@ -101,8 +101,8 @@ def changes_of_plans(
     history: History, other: History, window: str = "total", against: str = "total"
 ) -> Changes:
     """Test the tables that both plans publish: an A/B test, or before and after a new plan."""
-    after = _counted(history, window, "windows to test")
-    before = _counted(other, against, "windows of the other plan")
+    after = _counted(history, history.windows_of(window), "windows to test")
+    before = _counted(other, other.windows_of(against), "windows of the other plan")
     if after.plan.digest == before.plan.digest:
         raise InvalidInput("--other-plan is the same plan: name its windows with --against")
     tables = [a for a in after.plan.marginals if a in set(before.plan.marginals)]
@@ -114,7 +114,7 @@ def changes_of_plans(
     return _compare(after, before, sides, Relation(flags, (False, False)), tables)
 
 
-def _counted(history: History, windows: str | Windows, which: str) -> Counted:
+def _counted(history: History, windows: Windows, which: str) -> Counted:
     """Return the counts of one side; an error says what to choose."""
     try:
         return history.counted(windows)
@@ -122,16 +122,14 @@ def _counted(history: History, windows: str | Windows, which: str) -> Counted:
         raise NoReports(f"{error}: choose other {which}") from None
 
 
-def with_modelled(found: Changes, history: History, other: History | None = None) -> Changes:
+def with_modelled(found: Changes) -> Changes:
     """Add the differences of the fitted tables, on which no test rests; one fit per side."""
     names = found.after.plan.domain.names
     modelled = {}
     for table in found.comparison.tables:
         if table.difference is not None:
             chosen = [names[i] for i in table.attributes]
-            after = history.table(chosen, found.after.windows)[0]
-            before = (other or history).table(chosen, found.before.windows)[0]
-            moved = difference(after, before)
+            moved = difference(found.after.table(chosen), found.before.table(chosen))
             modelled[table.attributes] = moved.table, moved.stderr
     return replace(found, modelled=modelled)
 
@@ -165,14 +163,9 @@ def _source(history: History, counted: Counted, *, repeats: bool) -> Source:
     return source(plan, counted.tallies, often)
 
 
-def _windows(counted: Counted) -> dict[str, int]:
-    plan, windows = counted.plan, counted.windows
-    return {
-        "first": windows.first,
-        "last": windows.last,
-        "start": plan.window_start(windows.first) // 1000,
-        "end": plan.window_end(windows.last) // 1000,
-    }
+def _windows(counted: Counted) -> dict[str, Any]:
+    found = counted.windows.to_json(counted.plan)
+    return {name: found[name] for name in ("first", "last", "start", "end")}
 
 
 def require_same_domain(plan: Plan, other: Plan) -> None:

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from typing import Any, Self
 
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import FatalError, InvalidInput
 from calmstream.consumer.read.kept import KeptCounts
-from calmstream.consumer.read.ranges import (
-    NoReports,
-    NotFinal,
-    NotKept,
-    Windows,
-    against_windows,
-    read_windows,
-)
+from calmstream.consumer.read.ranges import NoReports, NotFinal, NotKept, Windows, read_windows
 from calmstream.consumer.subscribe.assembler import Table
 from calmstream.consumer.subscribe.frame import FrameColumns
 from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE, connected, plan_names
@@ -37,9 +30,10 @@ from calmstream.estimators.analysis.poisoning import examine
 from calmstream.estimators.methods.base import Model
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
+from calmstream.estimators.tracking.tracker import Current
 from calmstream.estimators.wire.snapshot import Revision
 
-MODELS = 8  # fitted models that are kept, the last used ones
+RANGES = 8  # ranges of windows whose counts and models are kept, the last used ones
 SUSPICIOUS = "suspicious"
 DEPENDENT = "dependent"
 
@@ -87,15 +81,38 @@ class Answer(Table):
         return found._replace(about=(" minus ".join(map(str, self.windows)), *found.about))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Counted:
     """The counts of some windows: one tally per group, flags of the reports, and what fits them."""
 
     plan: Plan
     windows: Windows
+    revision: Revision
     tallies: tuple[Tally, ...]
     flags: tuple[str, ...]
-    fit: Callable[[], Model]
+    now: Current | None  # of `current` windows; it is fitted instead of the tallies
+
+    @cached_property
+    def model(self) -> Model:
+        if self.now is not None:
+            return self.now.model(self.plan)
+        return methods.fit(self.plan, self.tallies, total=self.windows.total)
+
+    def table(
+        self,
+        attributes: Sequence[str],
+        group: Groups = "",
+        *,
+        given: Sequence[str] = (),
+        where: Groups = "",
+    ) -> GroupedTable:
+        """Return a table with its covariance, without the flags of the reports."""
+        groupings, only = of_question(group, where, self.plan.domain)
+        names, given = list(dict.fromkeys((*attributes, *only))), (*given, *only)
+        if only and set(given) >= set(names):
+            raise InvalidInput("where: an attribute must be left to ask about")
+        found = grouped(self.model, self.plan.domain, names, groupings)
+        return first_groups(conditional(found, given), only) if given else found
 
 
 class History:
@@ -120,15 +137,13 @@ class History:
         namespace: str = DEFAULT_NAMESPACE,
         output_namespace: str = "",
     ) -> None:
-        self._plan = plan
+        self.plan = plan
         self._stack = ExitStack()
         transport = connected(broker, self._stack)
         names = plan_names(plan, namespace, output_namespace)
         self._kept = KeptCounts(plan, transport, names, SystemClock())
         self._stack.callback(self._kept.close)
-        # By windows and revision the model, and flags of its reports.
-        self._models: OrderedDict[tuple[Windows, Revision], tuple[Model, tuple[str, ...]]]
-        self._models = OrderedDict()
+        self._counted: OrderedDict[tuple[Windows, Revision], Counted] = OrderedDict()
         self._read = False
 
     def __enter__(self) -> Self:
@@ -186,8 +201,8 @@ class History:
             InvalidInput: unknown names, a table that is too large, or a method that cannot answer;
                 and by `read.ranges` windows that are not final, not kept, or without reports.
         """
-        found, flags, chosen = self.table(attributes, windows, group, given=given, where=where)
-        return self._answer(found, (chosen,), flags)
+        counted = self.counted(self.windows_of(windows))
+        return _answer(counted.table(attributes, group, given=given, where=where), counted)
 
     def difference(
         self,
@@ -211,94 +226,62 @@ class History:
         Raises:
             InvalidInput: as `ask`, or the windows overlap.
         """
-        after = self._windows(windows)
-        before = self._windows(against_windows(minus, after))
+        after = self.windows_of(windows)
+        before = self.windows_of(minus, after)
         if after.overlaps(before):
             raise InvalidInput(f"a difference needs windows apart: {after} and {before} overlap")
-        first, flags, _ = self.table(attributes, after, group, given=given, where=where)
-        second, more, _ = self.table(attributes, before, group, given=given, where=where)
-        change = difference(first, second)
-        if _may_repeat(self._plan.guarantee.windows, after, before):
-            more = (*more, DEPENDENT)
-        return self._answer(change, (after, before), (*flags, *more))
-
-    def table(
-        self,
-        attributes: Sequence[str],
-        windows: str | Windows = "total",
-        group: Groups = "",
-        *,
-        given: Sequence[str] = (),
-        where: Groups = "",
-    ) -> tuple[GroupedTable, tuple[str, ...], Windows]:
-        """Return a table with its covariance, flags of its reports, and its windows."""
-        chosen = self._windows(windows)
-        groupings, only = of_question(group, where, self._plan.domain)
-        names, given = list(dict.fromkeys((*attributes, *only))), (*given, *only)
-        if only and set(given) >= set(names):
-            raise InvalidInput("where: an attribute must be left to ask about")
-        model, flags = self._fitted(chosen)
-        found = grouped(model, self._plan.domain, names, groupings)
-        if given:
-            found = first_groups(conditional(found, given), only)
-        return found, flags, chosen
+        sides = self.counted(after), self.counted(before)
+        first, second = (s.table(attributes, group, given=given, where=where) for s in sides)
+        repeat = _may_repeat(self.plan.guarantee.windows, after, before)
+        return _answer(difference(first, second), *sides, more=(DEPENDENT,) if repeat else ())
 
     def model(self, windows: str | Windows = "total") -> tuple[Model, Windows]:
         """Return the fitted model of some windows, and these windows."""
-        chosen = self._windows(windows)
-        return self._fitted(chosen)[0], chosen
+        counted = self.counted(self.windows_of(windows))
+        return counted.model, counted.windows
 
-    def counted(self, windows: str | Windows) -> Counted:
+    def windows_of(self, text: str | Windows, after: Windows | None = None) -> Windows:
+        """Return the windows that a text names (`read_windows`), or that were read before."""
+        newest = self.newest()
+        if isinstance(text, Windows):
+            return text
+        if newest is None:
+            raise NotFinal("no window is final yet")
+        return read_windows(text, self.plan, newest, after)
+
+    def counted(self, windows: Windows) -> Counted:
         """Return the counts of some windows, without those of a pilot."""
-        chosen = self._windows(windows)
-        if chosen.current:
-            self._window(chosen.last)
-            now = self._kept.current(chosen.last)
-            received, tallies, fit = now.tallies, now.reduced(), partial(now.model, self._plan)
-        else:
-            tallies = self._tallies(chosen)
-            received = tuple(tallies)
-            fit = partial(methods.fit, self._plan, tallies, total=chosen.total)
-        if not any(tally.reports for tally in received):
-            raise NoReports(f"{chosen} received no reports")
-        flags = []
-        forged = any(self._kept.suspicious(w) for w in range(chosen.first, chosen.last + 1))
-        # What a discount leaves of forged counts looks like no forged window.
-        if not (forged or chosen.current):
-            forged = examine(self._plan, tallies, len(chosen)).suspicious
-        if forged:
-            flags.append(SUSPICIOUS)
-        if 1 < self._plan.guarantee.windows < len(chosen):
-            flags.append(DEPENDENT)
-        return Counted(self._plan, chosen, tuple(tallies), tuple(flags), fit)
-
-    def revision(self, windows: Windows) -> Revision:
-        """Return the revision of the final of the last window."""
-        return self._kept.revision(windows.last)
+        place = (windows, self._kept.revision(windows.last))
+        if place not in self._counted:
+            self._counted[place] = self._count(windows)
+            while len(self._counted) > RANGES:
+                self._counted.popitem(last=False)
+        self._counted.move_to_end(place)
+        return self._counted[place]
 
     def window_counts(self, window: int) -> list[Tally]:
         """Return the counts of one kept window, one tally per group."""
         return self._window(window)[0]
 
-    def _windows(self, text: str | Windows) -> Windows:
-        if not self._read:
-            self.refresh()
-        if isinstance(text, Windows):
-            return text
-        newest = self._kept.newest()
-        if newest is None:
-            raise NotFinal("no window is final yet")
-        return read_windows(text, self._plan, newest)
-
-    def _fitted(self, windows: Windows) -> tuple[Model, tuple[str, ...]]:
-        place = (windows, self._kept.revision(windows.last))
-        if place not in self._models:
-            counted = self.counted(windows)
-            self._models[place] = counted.fit(), counted.flags
-            while len(self._models) > MODELS:
-                self._models.popitem(last=False)
-        self._models.move_to_end(place)
-        return self._models[place]
+    def _count(self, windows: Windows) -> Counted:
+        now = None
+        if windows.current:
+            self._window(windows.last)
+            now = self._kept.current(windows.last)
+        tallies = self._tallies(windows) if now is None else now.reduced()
+        if not any(tally.reports for tally in (tallies if now is None else now.tallies)):
+            raise NoReports(f"{windows} received no reports")
+        flags = []
+        forged = any(self._kept.suspicious(w) for w in range(windows.first, windows.last + 1))
+        # What a discount leaves of forged counts looks like no forged window.
+        if not (forged or windows.current):
+            forged = examine(self.plan, tallies, len(windows)).suspicious
+        if forged:
+            flags.append(SUSPICIOUS)
+        if 1 < self.plan.guarantee.windows < len(windows):
+            flags.append(DEPENDENT)
+        revision = self._kept.revision(windows.last)
+        return Counted(self.plan, windows, revision, tuple(tallies), tuple(flags), now)
 
     def _tallies(self, windows: Windows) -> list[Tally]:
         """Take the difference of two totals where both are kept; else add all windows."""
@@ -320,20 +303,20 @@ class History:
             )
         return self._kept.tallies(window)
 
-    def _answer(
-        self, found: GroupedTable, windows: tuple[Windows, ...], flags: tuple[str, ...]
-    ) -> Answer:
-        return Answer(
-            attributes=found.attributes,
-            labels=found.labels,
-            table=found.table,
-            stderr=found.stderr,
-            flags=tuple(dict.fromkeys((*found.flags, *flags))),
-            windows=windows,
-            reports=found.reports,
-            revision=self._kept.revision(max(w.last for w in windows)),
-            plan=self._plan,
-        )
+
+def _answer(found: GroupedTable, *sides: Counted, more: tuple[str, ...] = ()) -> Answer:
+    flags = (*found.flags, *(flag for side in sides for flag in side.flags), *more)
+    return Answer(
+        attributes=found.attributes,
+        labels=found.labels,
+        table=found.table,
+        stderr=found.stderr,
+        flags=tuple(dict.fromkeys(flags)),
+        windows=tuple(side.windows for side in sides),
+        reports=found.reports,
+        revision=max(sides, key=lambda side: side.windows.last).revision,
+        plan=sides[0].plan,
+    )
 
 
 def _may_repeat(period: int, one: Windows, other: Windows) -> bool:

@@ -74,29 +74,26 @@ class Windows:
         }
 
 
-def against_windows(text: str | Windows, windows: Windows) -> str | Windows:
-    if text not in (PREVIOUS, BEFORE):
-        return text
-    if windows.first == 0:
-        raise NotFinal(f"no window is before {windows}")
-    first = 0 if text == BEFORE else max(0, windows.first - len(windows))
-    return Windows(first, windows.first - 1)
-
-
-def read_windows(text: str, plan: Plan, newest: int) -> Windows:
+def read_windows(text: str, plan: Plan, newest: int, after: Windows | None = None) -> Windows:
     """Return the windows that a text names.
 
     Dates are ISO 8601, UTC unless they say otherwise; one without a time is the whole day. A window
     belongs to the range in which it begins. ``last 7 days`` end with the newest final window.
+    ``previous``, as many windows, and ``before``, all windows, end just before ``after``.
     """
     text = text.strip()
+    if after is not None and text in (PREVIOUS, BEFORE):
+        if after.first == 0:
+            raise NotFinal(f"no window is before {after}")
+        first = 0 if text == BEFORE else max(0, after.first - len(after))
+        return Windows(first, after.first - 1)
     if text == TOTAL:
         return Windows(0, newest, total=True)
     if text in (LATEST, CURRENT):
         return Windows(newest, newest, current=text == CURRENT)
-    first, dots, last = text.partition("..")
-    if _NUMBER.fullmatch(first) and (not dots or _NUMBER.fullmatch(last)):
-        found = Windows(int(first), int(last or first))
+    low, dots, high = text.partition("..")
+    if _NUMBER.fullmatch(low) and (not dots or _NUMBER.fullmatch(high)):
+        found = Windows(int(low), int(high or low))
     elif span := _LAST.fullmatch(text):
         found = _last(int(span[1] or 1), span[2], plan, newest)
     elif span := _SHORT.fullmatch(text):

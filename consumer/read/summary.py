@@ -59,7 +59,6 @@ def split(
 
 def summary(
     history: History,
-    plan: Plan,
     attributes: Sequence[str],
     windows: str | Windows = "total",
     *,
@@ -68,9 +67,11 @@ def summary(
     group: str | Mapping[str, str] = "",
 ) -> Summary:
     """Return statistics of one ordered attribute, or the rank correlation of two."""
+    plan = history.plan
     about = split(plan.domain, attributes, given, statistics)
     names = [*given, *(attribute.name for attribute in about)]
-    joint, flags, chosen = history.table(names, windows, group)
+    counted = history.counted(history.windows_of(windows))
+    joint = counted.table(names, group)
     for attribute in about:
         if joint.labels[names.index(attribute.name)] != attribute.labels:
             raise InvalidInput(f"summary: the labels of {attribute.name!r} cannot be grouped")
@@ -84,7 +85,7 @@ def summary(
         attributes=tuple(attribute.name for attribute in about),
         unit=kind.unit if isinstance(kind, Number) and len(about) == 1 else "",
         given=tuple(given),
-        flags=tuple(dict.fromkeys((*joint.flags, *flags, *more))),
+        flags=tuple(dict.fromkeys((*joint.flags, *counted.flags, *more))),
         rows=tuple(rows),
     )
-    return Summary(table, chosen, joint.reports, history.revision(chosen), plan)
+    return Summary(table, counted.windows, joint.reports, counted.revision, plan)

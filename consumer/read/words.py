@@ -61,7 +61,6 @@ def given_place(plan: Plan, name: str, given: Sequence[str]) -> int | None:
 
 def word_shares(
     history: History,
-    plan: Plan,
     name: str,
     texts: Sequence[str],
     windows: str | Windows = "total",
@@ -72,12 +71,13 @@ def word_shares(
 
     With an ordinary attribute ``given``, they are shares within each of its labels.
     """
+    plan = history.plan
     place = given_place(plan, name, given)
     words, raw = candidates(texts)
     labels = () if place is None else plan.domain.attributes[place].labels
     if len(words) * max(len(labels), 1) > MAX_SHARES:
         raise InvalidInput(f"{len(words):,} candidates in {len(labels)} labels; name fewer")
-    counted = history.counted(windows)
+    counted = history.counted(history.windows_of(windows))
     populations = bucket_shares(plan, counted.tallies, name, place)  # all devices, or each label
     if not (count := reports(plan, counted.tallies, name, place)):
         raise NoReports(f"{counted.windows} has no reports about {name}")
@@ -95,7 +95,7 @@ def word_shares(
         flags=("words", *(("conditional",) if labels else ()), *counted.flags),
         reports=count,
         windows=(counted.windows,),
-        revision=history.revision(counted.windows),
+        revision=counted.revision,
         plan=plan,
         seen=np.array([one.seen for one in found]).reshape(shape),
         collides=np.array([one.collides for one in found]).reshape(shape),

@@ -9,7 +9,7 @@ from math import prod
 from starlette.datastructures import QueryParams
 
 from calmstream.common.errors import InvalidInput
-from calmstream.consumer.read.ranges import TOTAL, NotFinal, Windows, against_windows, read_windows
+from calmstream.consumer.read.ranges import TOTAL, NotFinal, Windows, read_windows
 from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.problems import Problem, Refused, refusal
 
@@ -61,24 +61,18 @@ class Parameters:
         _check(service, attributes, given, max_cells)
         return attributes, given
 
-    def windows(self, service: PlanService, name: str, default: str = TOTAL) -> Windows:
-        return _windows(service, self.text(name, default))
-
-    def against(self, service: PlanService, name: str, default: str, tested: Windows) -> Windows:
+    def windows(
+        self, service: PlanService, name: str, default: str = TOTAL, after: Windows | None = None
+    ) -> Windows:
+        newest = service.results.newest
+        if newest is None:
+            raise Refused(Problem.NOT_FINAL, "no window is final yet")
         try:
-            named = against_windows(self.text(name, default), tested)
+            return read_windows(self.text(name, default), service.plan, newest, after)
         except NotFinal as error:
             raise refusal(error) from None
-        found = _windows(service, named) if isinstance(named, str) else named
-        if found.overlaps(tested):
-            detail = f"a comparison needs windows apart: {tested} and {found} share devices"
-            raise Refused(Problem.MALFORMED, detail)
-        return found
-
-    def series(self, service: PlanService, name: str, default: str) -> Windows:
-        """Return the windows of a series, each of which is asked about by itself."""
-        windows = self.windows(service, name, default)
-        return Windows(windows.first, windows.last)
+        except InvalidInput as error:
+            raise Refused(Problem.MALFORMED, str(error)) from None
 
     def statistics(self, name: str) -> tuple[str, ...]:
         text = self.text(name)
@@ -87,18 +81,6 @@ class Parameters:
             detail = f"{name} {text!r}: expected 1 to {MAX_STATISTICS} names separated by commas"
             raise Refused(Problem.MALFORMED, detail)
         return names
-
-
-def _windows(service: PlanService, text: str) -> Windows:
-    newest = service.results.newest
-    if newest is None:
-        raise Refused(Problem.NOT_FINAL, "no window is final yet")
-    try:
-        return read_windows(text, service.plan, newest)
-    except NotFinal as error:
-        raise refusal(error) from None
-    except InvalidInput as error:
-        raise Refused(Problem.MALFORMED, str(error)) from None
 
 
 def _check(

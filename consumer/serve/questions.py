@@ -98,7 +98,7 @@ def _words(service: PlanService, asked: Parameters, _max_cells: int) -> Question
         raise refusal(error) from None
 
     def job(history: History) -> bytes:
-        return FORMATS["json"](word_shares(history, plan, name, texts, windows, given=given))
+        return FORMATS["json"](word_shares(history, name, texts, windows, given=given))
 
     return _question(service, windows.last, job, "words", name, texts, windows, given)
 
@@ -114,7 +114,7 @@ def _summary(service: PlanService, asked: Parameters, max_cells: int) -> Questio
 
     def job(history: History) -> bytes:
         found = summary(
-            history, plan, attributes, windows, statistics=statistics, given=given, group=group
+            history, attributes, windows, statistics=statistics, given=given, group=group
         )
         return orjson.dumps(found.to_json())
 
@@ -133,7 +133,10 @@ def _associations(service: PlanService, asked: Parameters, max_cells: int) -> Qu
 
 def _changes(service: PlanService, asked: Parameters, _max_cells: int) -> Question:
     window = asked.windows(service, "window", LATEST)
-    against = asked.against(service, "against", PREVIOUS, window)
+    against = asked.windows(service, "against", PREVIOUS, after=window)
+    if against.overlaps(window):
+        detail = f"a comparison needs windows apart: {window} and {against} share devices"
+        raise Refused(Problem.MALFORMED, detail)
 
     def job(history: History) -> bytes:
         return orjson.dumps(changes(history, window, against).to_json())
@@ -163,8 +166,8 @@ def associations(
     too large, never too small. ``verdict`` is ``dependent`` where it rejects at 5 %.
     """
     domain = service.plan.domain
-    model, chosen = history.model(windows)
-    finals = (service.results.final(w) for w in range(chosen.first, chosen.last + 1))
+    model = history.counted(windows).model
+    finals = (service.results.final(w) for w in range(windows.first, windows.last + 1))
     reports = sum(final.reports for final in finals if final is not None)
     pairs, information = [], {}
     for pair in pairs_of(service.plan, max_cells):
@@ -184,7 +187,7 @@ def associations(
         )
     tree = chow_liu(domain.ordinary, information)
     return {
-        "windows": [chosen.to_json(service.plan)],
+        "windows": [windows.to_json(service.plan)],
         "reports": reports,
         "pairs": pairs,
         "causes": causes(domain, model),

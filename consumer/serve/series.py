@@ -112,7 +112,7 @@ async def series(
 ) -> bytes:
     """Return the JSON object: the newest windows first come into it, until the time is over."""
     attributes, given = asked.table(service, settings.max_cells)
-    windows = asked.series(service, "windows", "last:50")
+    windows = asked.windows(service, "windows", "last:50")
     wanted = _Series(service, attributes, asked.text("group"), given, answers, peer)
     axes, labels = wanted.axes()
     cells = prod(map(len, labels))

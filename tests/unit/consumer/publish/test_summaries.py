@@ -91,7 +91,7 @@ def test_they_are_those_that_a_question_about_the_same_counts_gets() -> None:
     work(bench.publication())
     final = next(s for s in bench.shown() if s.kind is Kind.FINAL)
     with History(bench.plan, bench.broker, namespace=bench.names.namespace) as history:
-        answer = summary(history, bench.plan, ["ms", "region"], given=["region"])
+        answer = summary(history, ["ms", "region"], given=["region"])
     (published,) = final.record("ms", "region").summaries
     assert [row.labels for row in published.rows] == [row.labels for row in answer.table.rows]
     for mine, asked in zip(published.rows, answer.table.rows, strict=True):

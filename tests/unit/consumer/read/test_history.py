@@ -80,7 +80,7 @@ def test_after_a_window_that_is_not_kept_windows_are_added() -> None:
     with asking(bench) as history:
         table = history.ask(["a0"], "1..2").table
         del history._kept._records[0]
-        history._models.clear()
+        history._counted.clear()
         assert np.array_equal(history.ask(["a0"], "1..2").table, table)
 
 

@@ -40,13 +40,12 @@ def bench() -> Bench:
 
 def summarised(bench: Bench, *attributes: str, **options: object) -> Summary:
     with asking(bench) as history:
-        return summary(history, bench.plan, attributes, **options)  # type: ignore[arg-type]
+        return summary(history, attributes, **options)  # type: ignore[arg-type]
 
 
 def unclipped(bench: Bench, *attributes: str) -> np.ndarray:
     with asking(bench) as history:
-        table, *_ = history.table(attributes)
-    return np.asarray(table.raw)
+        return history.counted(history.windows_of("total")).table(attributes).raw
 
 
 def test_statistics_are_those_of_the_table(bench: Bench) -> None:

@@ -50,7 +50,6 @@ def test_they_are_those_of_the_history(
     with asking(bench) as history:
         expected = summary(
             history,
-            bench.plan,
             question["attributes"].split(","),
             question.get("windows", "total"),
             statistics=statistics,
