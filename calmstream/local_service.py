@@ -21,7 +21,7 @@ from calmstream.consumer.serve.settings import ServeSettings
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.subscribe import plan_names, subscribe
 from calmstream.estimators.plan import Plan
-from calmstream.service import Namespaces, Service
+from calmstream.service import Service
 
 STOP_SECONDS = 20.0  # maximum wait for each part to end
 Part = Callable[[threading.Event], None]  # it ends soon after the event is set
@@ -37,7 +37,7 @@ class LocalService:
         self._broker = broker
         self._namespace = namespace
         self._config = load(TallyConfig, checkpoint_seconds=1.0, poll_seconds=0.1)
-        self._service = Service(plan, broker, CollectorRegistry(), Namespaces(namespace))
+        self._service = Service(plan, broker, CollectorRegistry(), namespace=namespace)
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
 

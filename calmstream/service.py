@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -16,12 +17,12 @@ from typing import TYPE_CHECKING, TypeVar
 from prometheus_client import CollectorRegistry
 
 from calmstream import arguments
-from calmstream.broker.names import TopicNames, shared_group
+from calmstream.broker.names import CountingRole, TopicNames, shared_group
 from calmstream.broker.shared.broker import SharedBroker
 from calmstream.broker.topic_facts import ensure_topics, retired
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock, SystemClock
-from calmstream.common.errors import InvalidInput, PlanRetired
+from calmstream.common.errors import CalmstreamError, InvalidInput, PlanRetired, RecoverableError
 from calmstream.common.metric_definition import MetricDefinition
 from calmstream.common.watched_folder import WatchedFolder
 from calmstream.consumer.metrics.plan import PLAN_METRICS, set_plan_numbers
@@ -50,22 +51,6 @@ _FETCH_WAIT_SECONDS = 1.0  # with many plans, most of whose partitions are idle
 _CREATE_SECONDS = 20.0  # for the topics of a plan, before its quarantine
 
 C = TypeVar("C", bound="TallyConfig | PublisherConfig")
-
-
-@dataclass(frozen=True, slots=True)
-class Namespaces:
-    """First parts of the names of reports topics, and of all others; empty means the same."""
-
-    namespace: str = DEFAULT_NAMESPACE
-    output: str = ""
-
-    def names(self, plan: Plan) -> TopicNames:
-        return plan_names(plan, self.namespace, self.output)
-
-    def group(self, role: str) -> str:
-        return shared_group(
-            self.output or self.namespace, "tally" if role == "tally" else "publisher"
-        )
 
 
 def plans_in(
@@ -123,6 +108,17 @@ def accepted_plans(args: argparse.Namespace) -> tuple[list[AcceptedPlan], dict[s
     return by_name, dict(folder.refused)
 
 
+@contextmanager
+def noted(args: argparse.Namespace, plan: Plan, failed: dict[str, str]) -> Iterator[None]:
+    """Note a fault of one plan of ``--plans``, which leaves the others."""
+    try:
+        yield
+    except CalmstreamError as error:
+        if isinstance(error, RecoverableError) or args.plans is None:
+            raise
+        failed[plan_label(plan)] = str(error)
+
+
 def served_plans(
     args: argparse.Namespace, registry: CollectorRegistry, *, publishes: bool
 ) -> Plan | PlanFolder:
@@ -152,8 +148,9 @@ class Service:
         plans: Plan | PlanFolder,
         broker: Broker,
         registry: CollectorRegistry,
-        where: Namespaces,
         *,
+        namespace: str = DEFAULT_NAMESPACE,
+        output_namespace: str = "",
         clock: Clock | None = None,
         create_topics: bool = False,
         lanes: Callable[[], Lanes] | None = None,
@@ -164,7 +161,8 @@ class Service:
         self._broker = broker
         self._clock = clock = clock or SystemClock()
         self._registry = registry
-        self._where = where
+        self._names = partial(plan_names, namespace=namespace, output_namespace=output_namespace)
+        self._results_namespace = output_namespace or namespace
         self._create_topics = create_topics
         self._lanes = lanes or partial(Lanes, clock)
         self._estimates = estimates
@@ -234,7 +232,7 @@ class Service:
             return w.SinkWorker(
                 plan,
                 broker,
-                self._where.names(plan),
+                self._names(plan),
                 target,
                 self._clock,
                 metrics,
@@ -253,7 +251,9 @@ class Service:
         if self._folder is None:
             assert self._only is not None
             return Alone(kind.make(self._only, self._broker, kind.metrics(self._only)))
-        folder, group = self._folder, self._where.group(kind.role)
+        folder = self._folder
+        role: CountingRole = "tally" if kind.role == "tally" else "publisher"
+        group = shared_group(self._results_namespace, role)
         return PlansRole(
             kind,
             lambda: folder.plans,
@@ -278,7 +278,7 @@ class Service:
         all_of_them = (*definitions, *(PLAN_METRICS if numbers else ()))
 
         def register(plan: Plan) -> Metrics:
-            metrics = plan_metrics(self._registry, plan, self._where.names(plan), all_of_them)
+            metrics = plan_metrics(self._registry, plan, self._names(plan), all_of_them)
             if numbers:
                 set_plan_numbers(metrics, plan, self._started)
             return metrics
@@ -287,7 +287,7 @@ class Service:
 
     def _prepared(self, plan: Plan, broker: Broker) -> TopicNames:
         """Return the names of a plan's topics; PlanRetired if they must not be created again."""
-        names = self._where.names(plan)
+        names = self._names(plan)
         topics = broker.topics()
         try:
             # Not the counts: a worker may not describe them.

@@ -15,7 +15,7 @@ from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.service import configure_logging, run_service
 from calmstream.estimators.plan import Plan
-from calmstream.service import Namespaces, Service, fetch_limits, served_plans
+from calmstream.service import Service, fetch_limits, served_plans
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -67,8 +67,8 @@ def run(args: argparse.Namespace) -> int:
     # itself stops writing.
     limits = {"session_seconds": tally.session_seconds, **fetch_limits(args)}
     with closing(kafka(args.bootstrap, **limits)) as broker:
-        where = Namespaces(args.namespace, args.output_namespace)
-        service = Service(plans, broker, registry, where, create_topics=args.create_topics)
+        spaces, create = arguments.spaces(args), args.create_topics
+        service = Service(plans, broker, registry, **spaces, create_topics=create)
         roles = service.roles
         if args.role != "publish":
             roles.append(service.tally(tally))

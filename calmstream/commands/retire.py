@@ -28,7 +28,7 @@ from calmstream.consumer.runtime.service import configure_logging, run_service
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.output import say
-from calmstream.service import Namespaces, Service
+from calmstream.service import Service
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -92,7 +92,7 @@ def _publish_last(plan: Plan, broker: Broker, names: TopicNames) -> int:
     left = max(0, plan.window_end(through) // 1000 + plan.grace - clock.now_ms() // 1000)
     say(f"window {through} closes in {left:,} s; waiting for its final", error=True)
     configure_logging(os.environ.get("CALMSTREAM_LOG_LEVEL", "warning"))
-    service = Service(plan, broker, registry, Namespaces(names.namespace))
+    service = Service(plan, broker, registry, namespace=names.namespace)
     tally = load(TallyConfig)
     roles = [service.tally(tally), service.publisher(load(PublisherConfig), tally), awaited]
     run_service(roles, registry, load(HttpConfig, http_port=-1))

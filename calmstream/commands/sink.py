@@ -7,17 +7,17 @@ import os
 from contextlib import closing
 
 from calmstream import arguments
-from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
+from calmstream.common.errors import FatalError
 from calmstream.common.settings import load, variable
 from calmstream.connect import kafka
-from calmstream.consumer.metrics.registry import new_registry, plan_label
+from calmstream.consumer.metrics.registry import new_registry
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.service import configure_logging, run_service
 from calmstream.consumer.sink.target import Target, target_of
 from calmstream.consumer.sink.worker import store_once
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.output import say
-from calmstream.service import Namespaces, Service, accepted_plans, fetch_limits, served_plans
+from calmstream.service import Service, accepted_plans, fetch_limits, noted, served_plans
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -52,8 +52,7 @@ def run(args: argparse.Namespace) -> int:
     registry = new_registry()
     plans = served_plans(args, registry, publishes=True)
     with closing(kafka(args.bootstrap, **fetch_limits(args))) as broker:
-        where = Namespaces(args.namespace, args.output_namespace)
-        service = Service(plans, broker, registry, where)
+        service = Service(plans, broker, registry, **arguments.spaces(args))
         roles = [*service.roles, service.sink(target, load(TallyConfig))]
         run_service(roles, registry, http)
     return 0
@@ -67,13 +66,8 @@ def _once(args: argparse.Namespace, target: Target) -> int:
         target.open()
         for plan in (one.plan for one in plans):
             names = plan_names(plan, **arguments.spaces(args))
-            try:
+            with noted(args, plan, failed):
                 found, done = store_once(plan, broker, names, target)
-            except CalmstreamError as error:
-                if isinstance(error, RecoverableError) or args.plans is None:
-                    raise
-                failed[plan_label(plan)] = str(error)
-            else:
                 read, sets, rows = read + found, sets + done.sets, rows + done.rows
     say(
         f"{target.name}: {sets:,} sets stored with {rows:,} rows; "

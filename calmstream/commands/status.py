@@ -12,13 +12,15 @@ from typing import Any
 from rich.text import Text
 
 from calmstream import arguments
+from calmstream.broker.names import shared_group
 from calmstream.broker.shared.broker import SharedBroker
 from calmstream.common.clock import SystemClock
 from calmstream.connect import kafka
 from calmstream.consumer.operations.status import PlanStatus, statuses
+from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.output import say_json
 from calmstream.producer.signed.certificate import Statement
-from calmstream.service import Namespaces, accepted_plans
+from calmstream.service import accepted_plans
 from calmstream.terminal import Console, grid
 
 COLOURS = {"well": "green", "late": "yellow", "fault": "red", "refused": "red"}
@@ -39,11 +41,11 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     plans, refused = accepted_plans(args)
-    where = Namespaces(args.namespace, args.output_namespace)
-    clock = SystemClock()
+    spaces, clock = arguments.spaces(args), SystemClock()
+    group = shared_group(args.output_namespace or args.namespace, "tally")
     with closing(kafka(args.bootstrap)) as broker:
-        shared = SharedBroker(broker, where.group("tally"), clock)
-        asked = [(one.plan, where.names(one.plan)) for one in plans]
+        shared = SharedBroker(broker, group, clock)
+        asked = [(one.plan, plan_names(one.plan, **spaces)) for one in plans]
         found = [
             signed(status, one.statement, clock.now_ms() // 1000)
             for one, status in zip(plans, statuses(asked, shared, clock), strict=True)

@@ -7,12 +7,12 @@ from contextlib import closing
 
 from calmstream import arguments
 from calmstream.broker.topic_facts import ensure_topics
-from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
+from calmstream.common.errors import FatalError
 from calmstream.connect import kafka
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.output import say
-from calmstream.service import accepted_plans
+from calmstream.service import accepted_plans, noted
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -30,16 +30,11 @@ def run(args: argparse.Namespace) -> int:
     with closing(kafka(args.bootstrap)) as broker:
         for plan in (one.plan for one in plans):
             names = plan_names(plan, **arguments.spaces(args))
-            try:
+            with noted(args, plan, failed):
                 created = ensure_topics(broker, plan, names)
-            except CalmstreamError as error:
-                if isinstance(error, RecoverableError) or args.plans is None:
-                    raise
-                failed[plan_label(plan)] = str(error)
-                continue
-            before = len(names.specs(0)) - len(created)
-            done = f"{len(created)} topics created, {before} there before; all verified"
-            say(done if args.plans is None else f"{plan_label(plan)}: {done}")
+                before = len(names.specs(0)) - len(created)
+                done = f"{len(created)} topics created, {before} there before; all verified"
+                say(done if args.plans is None else f"{plan_label(plan)}: {done}")
     if failed:
         say(*(f"{name}: {why}" for name, why in failed.items()))
         raise FatalError(

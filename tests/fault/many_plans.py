@@ -21,7 +21,7 @@ from calmstream.consumer.runtime.context import all_windows_closed_at
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.worker import TallyWorker
 from calmstream.estimators.plan import Plan
-from calmstream.service import Namespaces, Service
+from calmstream.service import Service
 from tests.fault.setting import PUBLISH, TALLY, WINDOWS, Operation, Timed, plan
 from tests.fault.simulator import Scenario, broker_of
 from tests.fault.virtual import Crash, Process, VirtualClock
@@ -96,7 +96,7 @@ class Served:
             self.folder,  # type: ignore[arg-type]
             self.process,
             CollectorRegistry(),
-            Namespaces("test"),
+            namespace="test",
             clock=scenario.clock,
             lanes=Inline,
             estimates=EstimateRunner(at_once, 0.0, at_once),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,9 +18,10 @@ from calmstream.consumer.plans import served_plan
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
-from calmstream.service import Namespaces, Service
+from calmstream.service import Service
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.publisher import DAY_MS, count_of, published_plan, snapshot_of
 from tests.support.service.processes import until
@@ -28,7 +30,7 @@ from tests.support.sink.targets import Row, expected_results, place
 ONE, TWO, THREE = (
     replace(published_plan(groups=1, windows=9), name=name) for name in ("one", "two", "three")
 )
-WHERE = Namespaces("sink-plans")
+NAMES = partial(plan_names, namespace="sink-plans")
 SETS = "calmstream_sink_sets_stored_total"
 QUARANTINED = "calmstream_sink_quarantined"
 
@@ -43,20 +45,21 @@ def test_all_plans_are_stored_in_one_target_and_a_missing_topic_concerns_one(
     def write(plan: Plan, window: int, kind: Kind = Kind.FINAL) -> None:
         built = build_set(plan, MergedWindow(window, kind, (4, 4), (count_of([1] * 7),)))
         for key, value in [*built.tables(), built.closing()]:
-            sink.send(WHERE.names(plan).snapshots, key, value, partition=0).wait(10)
+            sink.send(NAMES(plan).snapshots, key, value, partition=0).wait(10)
         snapshot = snapshot_of(plan, window, kind, (4, 4), count_of([1] * 7))
-        rows.extend(expected_results(plan, WHERE.names(plan), [snapshot]))
+        rows.extend(expected_results(plan, NAMES(plan), [snapshot]))
 
     def metric(name: str, plan: Plan) -> float | None:
         return registry.get_sample_value(name, {"plan": plan_label(plan)})
 
     for plan in (ONE, TWO):
-        topics.create(WHERE.names(plan).specs(DAY_MS))
+        topics.create(NAMES(plan).specs(DAY_MS))
     for window in range(4):
         write(ONE, window)
         write(TWO, window, Kind.EARLY)
     folder: Any = SimpleNamespace(plans={plan.digest: plan for plan in (ONE, TWO, THREE)})
-    role = Service(folder, broker, registry, WHERE).sink(where.target(), load(TallyConfig))
+    service = Service(folder, broker, registry, namespace="sink-plans")
+    role = service.sink(where.target(), load(TallyConfig))
     stop = threading.Event()
     thread = threading.Thread(target=role.run, args=(stop,))
     thread.start()
@@ -69,7 +72,7 @@ def test_all_plans_are_stored_in_one_target_and_a_missing_topic_concerns_one(
         until("the health says why", lambda: remedy in role.health.plans[of_three].detail, 30)
         assert metric("calmstream_sink_faults_total", ONE) == 0
         assert where.results() == sorted(rows)
-        topics.create(WHERE.names(THREE).specs(DAY_MS))
+        topics.create(NAMES(THREE).specs(DAY_MS))
         write(THREE, 0)
         write(ONE, 5)
         until("three is stored", lambda: metric(SETS, THREE) == 1, 30)
