@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from enum import Enum
 
 from calmstream.broker.shared.broker import PlanBroker
@@ -11,7 +12,7 @@ from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock
 from calmstream.common.errors import CalmstreamError, PlanRetired
 from calmstream.consumer.metrics.registry import Metrics
-from calmstream.consumer.plans.lanes import Lanes, Task
+from calmstream.consumer.plans.lanes import Lanes
 from calmstream.consumer.runtime.context import PlanWorker
 from calmstream.consumer.runtime.health import Verdict
 from calmstream.estimators.plan import Plan
@@ -29,11 +30,10 @@ IDLE_SECONDS = 1.0
 
 
 class PlanState(Enum):
-    """What a plan does."""
+    """What a plan does; in quarantine it waits to begin anew, with a reason."""
 
     WAITING = "waiting"
     WORKING = "working"
-    QUARANTINED = "quarantined"
     LEAVING = "leaving"
     OVER = "over"
     GONE = "gone"
@@ -60,7 +60,7 @@ class ServedPlan:
         self._make = make
         self._clock = clock
         self._worker: PlanWorker | None = None
-        self._task: Task | None = None
+        self._task: Future[bool] | None = None
         self._ending = self._woken = False
         self.due_at = clock.monotonic()
         self._idle_seconds = IDLE_SECONDS
@@ -96,18 +96,18 @@ class ServedPlan:
     def collect(self) -> BaseException | None:
         """Note how a call has ended, if one has; return its error."""
         task = self._task
-        if task is None or not task.done:
+        if task is None or not task.done():
             return None
-        self._task = None
+        self._task, error = None, task.exception()
         if self._ending:
             self._worker = None
-            over = PlanState.OVER if task.error is None else PlanState.WORKING
+            over = PlanState.OVER if error is None else PlanState.WORKING
             self.state = PlanState.GONE if self.stop.is_set() else over
         elif self.state is PlanState.LEAVING and self._worker is None:
             self.state = PlanState.GONE
-        elif task.error is None and self.state is not PlanState.LEAVING:
-            self._went_well(task.more)
-        return task.error
+        elif error is None and self.state is not PlanState.LEAVING:
+            self._went_well(task.result())
+        return error
 
     def quarantine(self, error: BaseException) -> float | None:
         """Stop the worker after a fault; return the pause before it begins anew, if it will."""
@@ -118,13 +118,13 @@ class ServedPlan:
         if self.state is PlanState.LEAVING:
             self.state = PlanState.GONE
         elif isinstance(error, PlanRetired):
-            self.state, self.reason = PlanState.OVER, ""
+            self.state = PlanState.OVER
         if self.state in (PlanState.GONE, PlanState.OVER):
             return None
         if self.state is PlanState.WORKING and now - self._working_since > STEADY_SECONDS:
             self._pause = FIRST_PAUSE
         pause, self._pause = self._pause, min(2 * self._pause, LONGEST_PAUSE)
-        self.state, self.reason = PlanState.QUARANTINED, described(error)
+        self.state, self.reason = PlanState.WAITING, described(error)
         self.due_at = now + pause
         return pause
 
@@ -140,8 +140,12 @@ class ServedPlan:
         if self._worker is not None and self._task is None:
             self._worker.abandon()
 
+    @property
+    def quarantined(self) -> bool:
+        return self.state is PlanState.WAITING and bool(self.reason)
+
     def verdict(self) -> Verdict:
-        if self.state is PlanState.QUARANTINED:
+        if self.quarantined:
             pause = max(self.due_at - self._clock.monotonic(), 0.0)
             return Verdict(False, f"quarantined: {self.reason} (next attempt in {pause:.0f} s)")
         worker = self._worker
@@ -153,7 +157,7 @@ class ServedPlan:
     def at_fault(self) -> bool:
         """Return whether the plan is in quarantine, or its topics are not as it needs them."""
         worker = self._worker
-        return self.state is PlanState.QUARANTINED or bool(worker and worker.health.fault)
+        return self.quarantined or bool(worker and worker.health.fault)
 
     def silent_seconds(self) -> float:
         """Return the age of the worker's last answer from a broker while requests fail, or 0."""
@@ -161,11 +165,11 @@ class ServedPlan:
         return worker.health.silent_seconds if worker is not None else 0.0
 
     def _call(self) -> Callable[[], bool] | None:
-        if self.state is PlanState.LEAVING:
-            return self._finish
-        if self.state in (PlanState.WAITING, PlanState.QUARANTINED):
+        if self.state is PlanState.WAITING:
             return self._begin
-        return self._turn if self.state is PlanState.WORKING else None
+        if self.state is PlanState.WORKING:
+            return self._turn
+        return self._finish if self.state is PlanState.LEAVING else None
 
     def _begin(self) -> bool:
         self._worker = self._make(self.plan, self.broker, self.metrics)
@@ -194,7 +198,8 @@ class ServedPlan:
 
 
 def described(error: BaseException) -> str:
+    """Return an error in words, never empty."""
     if isinstance(error, CalmstreamError):
-        return str(error)
+        return str(error) or type(error).__name__
     first = next(iter(str(error).splitlines()), "")
     return f"internal error, {type(error).__name__}: {first}"

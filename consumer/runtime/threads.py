@@ -1,10 +1,22 @@
-"""A number of threads that do calls in the order in which they came."""
+"""Calls on other threads."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from queue import SimpleQueue
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def settle(future: Future[T], call: Callable[[], T]) -> None:
+    """Do a call, and give its result or error to the future."""
+    try:
+        future.set_result(call())
+    except BaseException as error:  # noqa: BLE001 - whoever reads the future gets it
+        future.set_exception(error)
 
 
 class Threads:

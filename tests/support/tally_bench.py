@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,13 +24,13 @@ from calmstream.common.settings import load
 from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
 from calmstream.consumer.metrics.registry import plan_metrics
 from calmstream.consumer.metrics.tally import TALLY_METRICS
-from calmstream.consumer.plans.lanes import Task
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.job import EstimateRunner
 from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.runtime.health import RoleHealth
+from calmstream.consumer.runtime.threads import settle
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.consumer.tally.folding.fold import PartitionFold
@@ -62,10 +63,10 @@ class Inline:
     def free(self) -> bool:
         return True
 
-    def start(self, call: Callable[[], bool]) -> Task:
-        task = Task(call, 0.0)
-        task.run()
-        return task
+    def start(self, call: Callable[[], bool]) -> Future[bool]:
+        future: Future[bool] = Future()
+        settle(future, call)
+        return future
 
     def busy(self) -> bool:
         return False

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import Future
 
-from calmstream.consumer.plans.lanes import Lanes, Task
+from calmstream.consumer.plans.lanes import Lanes
 from tests.support.clock import ManualClock
 from tests.support.service.processes import until
 
 DEADLINE = 30.0
 
 
-def _until_done(*tasks: Task) -> None:
-    until("all are done", lambda: all(task.done for task in tasks), pause=0.001)
+def _until_done(*tasks: Future[bool]) -> None:
+    until("all are done", lambda: all(task.done() for task in tasks), pause=0.001)
 
 
 def test_quick_calls_share_two_threads_and_long_ones_hold_up_nobody() -> None:
@@ -26,7 +27,7 @@ def test_quick_calls_share_two_threads_and_long_ones_hold_up_nobody() -> None:
     assert not lanes.busy()
     quick = lanes.start(lambda: True)
     _until_done(quick)
-    assert quick.more
+    assert quick.result()
     stuck += [lanes.start(lambda: gate.wait(DEADLINE)) for _ in range(2)]
     clock.advance(2.0)
     assert not lanes.free(), "there is a limit"
@@ -48,4 +49,4 @@ def test_an_error_is_kept_for_the_loop() -> None:
 
     task = lanes.start(broken)
     _until_done(task)
-    assert isinstance(task.error, ValueError)
+    assert isinstance(task.exception(), ValueError)
