@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from functools import partial
 
 from calmstream.consumer.metrics import publisher as m
 from calmstream.consumer.publish.config import PublisherContext
 from calmstream.consumer.publish.follower import TopicFollower
-from calmstream.consumer.publish.job import Job, Start
+from calmstream.consumer.publish.job import Start, begin
 from calmstream.estimators.changes import Comparison, compare, source
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
@@ -45,22 +46,22 @@ class ChangeTests:
         self._follower = follower
         self._start = start
         self._window = -1
-        self._job: Job[Tests] | None = None
+        self._job: Future[Tests] | None = None
 
     @property
     def pending(self) -> bool:
         """Whether the newest final is not tested yet, and may be."""
         return self._job is not None or self._newest() is not None
 
-    def turn(self, *, begin: bool) -> bool:
-        """Begin a test, or note what it has found; return whether more may be due at once."""
-        if self._job is None and begin and (window := self._newest()) is not None:
+    def turn(self, *, idle: bool) -> bool:
+        """Begin a test if idle, or note what it found; return whether more may be due at once."""
+        if self._job is None and idle and (window := self._newest()) is not None:
             own, previous = map(self._follower.untested.records, (window, window - 1))
             assert own is not None
             self._follower.untested.finish(window)
             self._window = window
-            self._job = Job(partial(tests_of, self._context.plan, own, previous), self._start)
-        if self._job is None or not self._job.wait():
+            self._job = begin(partial(tests_of, self._context.plan, own, previous), self._start)
+        if self._job is None or not self._job.done():
             return False
         job, self._job = self._job, None
         try:

@@ -6,12 +6,13 @@ writes the same bytes.
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from itertools import chain
 
 from calmstream.consumer.publish.build import SnapshotSet, build_current
 from calmstream.consumer.publish.config import PublisherContext
 from calmstream.consumer.publish.follower import TopicFollower
-from calmstream.consumer.publish.job import Job, Start
+from calmstream.consumer.publish.job import Start, begin
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.publish.set_writer import SetWriter
 from calmstream.estimators.plan import Plan
@@ -47,7 +48,7 @@ class CurrentSets:
         self._start = start
         self._tracker = Tracker(context.plan)
         # Nothing is added to the tracker while a set is built.
-        self._job: Job[SnapshotSet] | None = None
+        self._job: Future[SnapshotSet] | None = None
         self._window = -1
         # Offset of the manifest that was written last.
         self._sent = -1
@@ -67,11 +68,11 @@ class CurrentSets:
         ):
             self._add(window)
 
-    def turn(self, *, begin: bool) -> bool:
+    def turn(self, *, idle: bool) -> bool:
         """Add windows, and write a set that is ready; return whether more may be due at once."""
         if self._job is not None:
-            return self._job.wait() and self._finish(self._job)
-        if not begin or not self._follower.has_read(self._sent, -1):
+            return self._job.done() and self._finish(self._job)
+        if not idle or not self._follower.has_read(self._sent, -1):
             return False
         for _ in range(_MOST_WINDOWS):
             window = self._next()
@@ -91,7 +92,7 @@ class CurrentSets:
         earlier = min(follower.merger.closed_windows(), default=window)
         return window if window <= earlier else None
 
-    def _add(self, window: int) -> Job[SnapshotSet] | None:
+    def _add(self, window: int) -> Future[SnapshotSet] | None:
         """Add a window; return a job for its set, if that is missing."""
         plan, records = self._context.plan, self._follower.untracked.records(window)
         assert records is not None
@@ -105,9 +106,9 @@ class CurrentSets:
             return None
         if self._follower.assembler.complete(window, Kind.CURRENT):
             return None
-        return Job(lambda: build(plan, self._tracker, counts), self._start)
+        return begin(lambda: build(plan, self._tracker, counts), self._start)
 
-    def _finish(self, job: Job[SnapshotSet]) -> bool:
+    def _finish(self, job: Future[SnapshotSet]) -> bool:
         try:
             found = job.result()
         except Exception as error:  # noqa: BLE001 - a final does not need its current set

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from functools import partial
+from typing import TypeVar
+
+from calmstream.consumer.runtime.threads import settle
 
 T = TypeVar("T")
 
@@ -27,31 +30,8 @@ class EstimateRunner:
     start_tests: Start = on_a_thread
 
 
-class Job(Generic[T]):
-    """A call on another thread, which uses only what it is given, so that it can be dropped."""
-
-    def __init__(self, call: Callable[[], T], start: Start) -> None:
-        self.seconds = 0.0
-        self._call = call
-        self._done = threading.Event()
-        self._result: T
-        self._error: Exception | None = None
-        start(self._run)
-
-    def wait(self, seconds: float = 0.0) -> bool:
-        return self._done.wait(seconds)
-
-    def result(self) -> T:
-        """Return what the call has returned, or raise its error, once it has ended."""
-        if self._error is not None:
-            raise self._error
-        return self._result
-
-    def _run(self) -> None:
-        began = time.monotonic()
-        try:
-            self._result = self._call()
-        except Exception as error:  # noqa: BLE001 - ``result`` raises it again
-            self._error = error
-        self.seconds = time.monotonic() - began
-        self._done.set()
+def begin(call: Callable[[], T], start: Start) -> Future[T]:
+    """Begin a call that uses only what it is given, so that its future can be dropped."""
+    future: Future[T] = Future()
+    start(partial(settle, future, call))
+    return future

@@ -7,6 +7,8 @@ read back. So a session can end at any point, and two can run at the same time.
 from __future__ import annotations
 
 import math
+import time
+from concurrent.futures import Future, wait
 from contextlib import ExitStack
 from typing import NamedTuple
 
@@ -18,7 +20,7 @@ from calmstream.consumer.publish.cleaning import Cleaner
 from calmstream.consumer.publish.config import PublisherContext
 from calmstream.consumer.publish.current_sets import CurrentSets
 from calmstream.consumer.publish.follower import TopicFollower
-from calmstream.consumer.publish.job import EstimateRunner, Job
+from calmstream.consumer.publish.job import EstimateRunner, begin
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.publish.schedule import Schedule
 from calmstream.consumer.publish.set_writer import KeyedRecord, SetWriter
@@ -80,9 +82,12 @@ class Measures:
 
 
 class _Due(NamedTuple):
-    """The set that is estimated and then written, after the counts that it names."""
+    """The set that is estimated and then written, after the counts that it names.
 
-    job: Job[SnapshotSet]
+    The job also returns how many seconds it took.
+    """
+
+    job: Future[tuple[SnapshotSet, float]]
     merged: MergedWindow
     counts: list[KeyedRecord]
 
@@ -149,7 +154,7 @@ class PublishingSession:
             self._finish(due)
         deleted = self._cleaner.clean() if due is None else 0
         idle = due is None or due.merged.kind is Kind.EARLY
-        beside = [part.turn(begin=idle) for part in (self._tests, self._current)]
+        beside = [part.turn(idle=idle) for part in (self._tests, self._current)]
         return found or due is not None or deleted > 0 or any(beside)
 
     def close(self, timeout: float) -> None:
@@ -167,15 +172,19 @@ class PublishingSession:
             total := self.follower.merger.closed(merged.window, Kind.TOTAL)
         ):
             kept += count_records(plan, merged, total)
-        job = Job(lambda: build_set(plan, merged, counts=bool(kept)), self._estimates.start)
-        return _Due(job, merged, kept)
+
+        def estimate() -> tuple[SnapshotSet, float]:
+            began = time.monotonic()
+            return build_set(plan, merged, counts=bool(kept)), time.monotonic() - began
+
+        return _Due(begin(estimate, self._estimates.start), merged, kept)
 
     def _finish(self, due: _Due) -> None:
         """Write the set that is being estimated, if the estimate is ready and still needed."""
         job, merged, kept = due
-        if not job.wait(self._estimates.wait_seconds):
+        if wait([job], self._estimates.wait_seconds).not_done:
             return
-        snapshot, clock = job.result(), self._context.clock
+        (snapshot, seconds), clock = job.result(), self._context.clock
         if self.schedule.wanted(merged):
             # After a failure the set stays due, and the next step writes its set again.
             attempts = self.schedule.attempt(merged)
@@ -185,5 +194,5 @@ class PublishingSession:
             manifest = self._writer.write(snapshot)
             self.schedule.written(merged, manifest, counts, attempts)
             self._measures.written(snapshot, merged, clock.monotonic() - began)
-            self._context.metrics.observe(m.ESTIMATE_DURATION, job.seconds)
+            self._context.metrics.observe(m.ESTIMATE_DURATION, seconds)
         self._due = None
