@@ -40,7 +40,7 @@ from calmstream.estimators.plan import Plan
 if TYPE_CHECKING:
     # A process loads only the roles that it plays: a worker needs no methods, nobody a database.
     from calmstream.consumer.publish.config import PublisherConfig
-    from calmstream.consumer.publish.job import EstimateRunner
+    from calmstream.consumer.publish.estimate_runner import EstimateRunner
     from calmstream.consumer.publish.publisher import Publisher
     from calmstream.consumer.sink.target import Target
     from calmstream.consumer.sink.worker import SinkWorker
@@ -186,7 +186,7 @@ class Service:
 
     def publisher(self, config: PublisherConfig, tally: TallyConfig) -> Role:
         from calmstream.consumer.metrics import publisher as m
-        from calmstream.consumer.publish.job import EstimateRunner
+        from calmstream.consumer.publish.estimate_runner import EstimateRunner
         from calmstream.consumer.publish.publisher import Publisher
 
         # For many plans only: called in turns of the role, when wake, threads and tests are set.

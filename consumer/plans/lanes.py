@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from functools import partial
 from queue import SimpleQueue
 
 from calmstream.common.clock import Clock
-from calmstream.consumer.runtime.threads import settle
+from calmstream.consumer.runtime.threads import begin
 
 _QUICK_SECONDS = 1.0
 """A call that takes longer no longer counts as quick: the next one need not wait for it."""
@@ -38,12 +37,11 @@ class Lanes:
     def start(self, call: Callable[[], bool]) -> Future[bool]:
         """Begin a call, on a thread that waits or on a new one."""
         self._forget_ended()
-        future: Future[bool] = Future()
+        future = begin(call, self._calls.put)
         self._began[future] = self._clock.monotonic()
         if len(self._began) > self._threads:
             self._threads += 1
             threading.Thread(target=self._work, name="plans", daemon=True).start()
-        self._calls.put(partial(settle, future, call))
         return future
 
     def busy(self) -> bool:

@@ -8,8 +8,9 @@ from functools import partial
 
 from calmstream.consumer.metrics import publisher as m
 from calmstream.consumer.publish.config import PublisherContext
+from calmstream.consumer.publish.estimate_runner import Start
 from calmstream.consumer.publish.follower import TopicFollower
-from calmstream.consumer.publish.job import Start, begin
+from calmstream.consumer.runtime.threads import begin
 from calmstream.estimators.changes import Comparison, compare, source
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally

@@ -11,10 +11,11 @@ from itertools import chain
 
 from calmstream.consumer.publish.build import SnapshotSet, build_current
 from calmstream.consumer.publish.config import PublisherContext
+from calmstream.consumer.publish.estimate_runner import Start
 from calmstream.consumer.publish.follower import TopicFollower
-from calmstream.consumer.publish.job import Start, begin
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.publish.set_writer import SetWriter
+from calmstream.consumer.runtime.threads import begin
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tracking.tracker import Tracker
 from calmstream.estimators.wire.counts import GroupCounts, decode_counts

@@ -14,7 +14,7 @@ from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.metrics.publisher import ACTIVE, FAILURES, not_active
 from calmstream.consumer.metrics.registry import Metrics
 from calmstream.consumer.publish.config import PublisherConfig, PublisherContext
-from calmstream.consumer.publish.job import EstimateRunner
+from calmstream.consumer.publish.estimate_runner import EstimateRunner
 from calmstream.consumer.publish.session import PublishingSession
 from calmstream.consumer.runtime.context import all_windows_closed_at
 from calmstream.consumer.runtime.health import RoleHealth

@@ -19,11 +19,12 @@ from calmstream.consumer.publish.change_tests import ChangeTests
 from calmstream.consumer.publish.cleaning import Cleaner
 from calmstream.consumer.publish.config import PublisherContext
 from calmstream.consumer.publish.current_sets import CurrentSets
+from calmstream.consumer.publish.estimate_runner import EstimateRunner
 from calmstream.consumer.publish.follower import TopicFollower
-from calmstream.consumer.publish.job import EstimateRunner, begin
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.publish.schedule import Schedule
 from calmstream.consumer.publish.set_writer import KeyedRecord, SetWriter
+from calmstream.consumer.runtime.threads import begin
 from calmstream.consumer.subscribe.assembler import SnapshotAssembler
 from calmstream.estimators.wire.snapshot import Kind, Manifest
 

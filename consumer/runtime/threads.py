@@ -11,12 +11,18 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def settle(future: Future[T], call: Callable[[], T]) -> None:
-    """Do a call, and give its result or error to the future."""
-    try:
-        future.set_result(call())
-    except BaseException as error:  # noqa: BLE001 - whoever reads the future gets it
-        future.set_exception(error)
+def begin(call: Callable[[], T], start: Callable[[Callable[[], None]], object]) -> Future[T]:
+    """Do a call by ``start``, which runs a function now or later; its future has the outcome."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:  # noqa: BLE001 - whoever reads the future gets it
+            future.set_exception(error)
+
+    start(run)
+    return future
 
 
 class Threads:

@@ -16,7 +16,7 @@ from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.plans.role import PlansRole
 from calmstream.consumer.plans.served_plan import LONGEST_PAUSE, PlanState
-from calmstream.consumer.publish.job import EstimateRunner
+from calmstream.consumer.publish.estimate_runner import EstimateRunner
 from calmstream.consumer.runtime.context import all_windows_closed_at
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.worker import TallyWorker

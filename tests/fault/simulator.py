@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from calmstream.broker.transport import Partition, Record
 from calmstream.common.errors import FatalError, RecoverableError
-from calmstream.consumer.publish.job import EstimateRunner
+from calmstream.consumer.publish.estimate_runner import EstimateRunner
 from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.worker import TallyWorker

@@ -22,7 +22,7 @@ from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
 from calmstream.consumer.metrics.registry import plan_metrics
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.config import PublisherConfig, PublisherContext
-from calmstream.consumer.publish.job import EstimateRunner
+from calmstream.consumer.publish.estimate_runner import EstimateRunner
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.publish.session import PublishingSession

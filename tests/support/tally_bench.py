@@ -25,12 +25,12 @@ from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
 from calmstream.consumer.metrics.registry import plan_metrics
 from calmstream.consumer.metrics.tally import TALLY_METRICS
 from calmstream.consumer.publish.config import PublisherConfig
-from calmstream.consumer.publish.job import EstimateRunner
+from calmstream.consumer.publish.estimate_runner import EstimateRunner
 from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.runtime.health import RoleHealth
-from calmstream.consumer.runtime.threads import settle
+from calmstream.consumer.runtime.threads import begin
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.consumer.tally.folding.fold import PartitionFold
@@ -64,9 +64,7 @@ class Inline:
         return True
 
     def start(self, call: Callable[[], bool]) -> Future[bool]:
-        future: Future[bool] = Future()
-        settle(future, call)
-        return future
+        return begin(call, lambda run: run())
 
     def busy(self) -> bool:
         return False

@@ -10,7 +10,7 @@ import pytest
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.publish import session as estimate
 from calmstream.consumer.publish.build import SnapshotSet, build_set
-from calmstream.consumer.publish.job import EstimateRunner
+from calmstream.consumer.publish.estimate_runner import EstimateRunner
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.publish.session import PublishingSession
 from calmstream.consumer.runtime.service import Alone

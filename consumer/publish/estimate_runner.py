@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import partial
-from typing import TypeVar
-
-from calmstream.consumer.runtime.threads import settle
-
-T = TypeVar("T")
 
 Start = Callable[[Callable[[], None]], None]
 """Runs a function on another thread, now or later."""
@@ -28,10 +21,3 @@ class EstimateRunner:
     start: Start = on_a_thread
     wait_seconds: float = 1.0
     start_tests: Start = on_a_thread
-
-
-def begin(call: Callable[[], T], start: Start) -> Future[T]:
-    """Begin a call that uses only what it is given, so that its future can be dropped."""
-    future: Future[T] = Future()
-    start(partial(settle, future, call))
-    return future
