@@ -118,10 +118,6 @@ class TallyWorker:
     def folds(self) -> Mapping[Partition, PartitionFold]:
         return {} if self._running is None else self._running.assigned.folds
 
-    @property
-    def awaiting_restore(self) -> frozenset[Partition]:
-        return frozenset() if self._running is None else self._running.assigned.awaiting_restore
-
     def start(self, stop: threading.Event | None = None) -> None:
         self._context.stop = stop or threading.Event()
         self._running = RunningWorker(self._context, self._broker)
