@@ -55,12 +55,12 @@ def write_durably(path: Path, data: bytes) -> None:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-        _sync_directory(path.parent)
+        sync_directory(path.parent)
     except OSError as error:
         raise RecoverableError(f"cannot write {path}: {error.strerror}") from error
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
     if sys.platform == "win32":
         return  # Windows has no handle on a directory to flush; the rename itself is journalled.
     descriptor = os.open(directory, os.O_RDONLY)

@@ -6,7 +6,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from calmstream.common.files import read_if_there, write_durably
+from calmstream.common.files import read_if_there, sync_directory, write_durably
 
 
 class LogFile:
@@ -66,11 +66,7 @@ class Files:
         return LogFile(path)
 
     def sync_directory(self, path: Path) -> None:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_directory(path)
 
     def remove(self, path: Path) -> None:
         path.unlink(missing_ok=True)

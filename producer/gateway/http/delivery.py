@@ -6,7 +6,7 @@ import contextlib
 import queue
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -25,6 +25,7 @@ from calmstream.producer.gateway.sender import BatchSender, Budget, InFlightBatc
 POLL_SECONDS = 0.02
 CONNECT_SECONDS = 2.0
 RENEW_SECONDS = 30.0
+BUDGET = Budget(longest_pause=10.0)
 
 _LOG = structlog.get_logger("calmstream.gateway")
 _LOST = {
@@ -48,7 +49,7 @@ class _PlanQueue:
 class BatchDelivery:
     """Sends the batches that arrive in ``sealed``, of all plans, over one connection.
 
-    Memory: the bodies of at most ``budget.in_flight`` batches per plan, and 200 bytes for each
+    Memory: the bodies of at most ``BUDGET.in_flight`` batches per plan, and 200 bytes for each
     other batch that waits. ``settle`` gets each batch once, and whether it was acknowledged.
     ``trouble`` is the latest error of the broker or of the disk, ``turned`` when the loop last
     turned, on the monotonic clock.
@@ -62,7 +63,6 @@ class BatchDelivery:
         connect: Callable[[], Sink],
         names: Callable[[Plan], TopicNames],
         clock: Clock,
-        budget: Budget | None = None,
     ) -> None:
         self._spool = spool
         self._sealed = sealed
@@ -70,7 +70,6 @@ class BatchDelivery:
         self._connect = connect
         self._names = names
         self._clock = clock
-        self._budget = replace(budget or Budget(), longest_pause=10.0)
         self._stop_at: float | None = None
         self._queues: dict[str, _PlanQueue] = {}
         self._sink: Sink | None = None
@@ -128,7 +127,7 @@ class BatchDelivery:
         sender = BatchSender(
             self._names(plan),
             self._present_sink,
-            self._budget,
+            BUDGET,
             lost=lambda batch, error: self._failed(plan, batch, error),
             settled=lambda batch, lost: self._settled(plan, batch, lost),
             totals=self._spool.plans[plan.digest].totals,

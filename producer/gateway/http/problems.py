@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from functools import partial
 
 from calmstream.common.http import answer
-from calmstream.common.http.answer import CONNECTION_KINDS, Headers, HttpReply, ReplyKind
+from calmstream.common.http.answer import CONNECTION_KINDS, Headers, ReplyKind
 
 
 class GatewayProblem(StrEnum):
@@ -75,22 +75,12 @@ _KINDS: Mapping[str, ReplyKind] = {
 }
 
 
+problem = partial(answer.problem, _KINDS)
+
+
 class RefusedRequest(Exception):  # noqa: N818 - it is an outcome, not a defect
     """A request that gets a problem document."""
 
     def __init__(self, reason: GatewayProblem, detail: str = "", headers: Headers = ()) -> None:
         super().__init__()
         self.answer = problem(reason, detail, headers=headers)
-
-
-def problem(
-    reason: GatewayProblem,
-    detail: str = "",
-    *,
-    retry_after: int | None = None,
-    headers: Headers = (),
-    **members: Any,
-) -> HttpReply:
-    return answer.problem(
-        _KINDS, reason, detail, retry_after=retry_after, headers=headers, **members
-    )

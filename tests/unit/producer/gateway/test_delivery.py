@@ -13,7 +13,6 @@ from calmstream.producer.gateway.durable.plan_spool import over_at
 from calmstream.producer.gateway.encoding import BatchHead, EncodedBatch
 from calmstream.producer.gateway.http.delivery import RENEW_SECONDS, BatchDelivery, Sealed
 from calmstream.producer.gateway.metrics import Failure, GatewayTotals
-from calmstream.producer.gateway.sender import Budget
 from tests.support.producer import START, FakeClock, ScriptedSink, make_plan, names_of
 
 PLAN = make_plan()
@@ -54,17 +53,11 @@ class Kept:
 
 
 class Made:
-    def __init__(
-        self,
-        script: Callable[[int], int | CalmstreamError | None],
-        *,
-        in_flight: int = 10,
-        failures: int = 0,
-    ) -> None:
+    def __init__(self, script: Callable[[int], int | CalmstreamError | None]) -> None:
         self.clock = FakeClock()
         self.kept, self.sinks = Kept(self.clock), list[Sent]()
         self.sealed = Sealed()
-        self._script, self._failures = script, failures
+        self._script = script
         self.delivery = BatchDelivery(
             self.kept,  # type: ignore[arg-type]
             self.sealed,
@@ -72,13 +65,9 @@ class Made:
             self._connect,
             names_of,
             self.clock,
-            Budget(in_flight=in_flight, pause=1.0),
         )
 
     def _connect(self) -> Sink:
-        if self._failures:
-            self._failures -= 1
-            raise DOWN
         self.sinks.append(Sent(self._script))
         return self.sinks[-1]  # type: ignore[return-value]
 
