@@ -18,7 +18,7 @@ POLL_SECONDS = 0.05  # for one delivery, before the others are checked again
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class SendLimits:
     """Limits of the attempts to send one batch; times in seconds."""
 
     in_flight: int = 64  # unacknowledged at a time; bounds the memory too
@@ -50,7 +50,7 @@ class BatchSender:
         self,
         names: TopicNames,
         sink: Callable[[], Sink],
-        budget: Budget | None = None,
+        limits: SendLimits | None = None,
         *,
         lost: Callable[[InFlightBatch, CalmstreamError], Failure | None] = lambda *_: None,
         settled: Callable[[BatchHead, Failure | None], None] = lambda *_: None,
@@ -59,7 +59,7 @@ class BatchSender:
     ) -> None:
         self._names = names
         self._sink = sink
-        self._budget = budget or Budget()
+        self._limits = limits or SendLimits()
         self._lost = lost
         self._settled = settled
         self.totals = totals or GatewayTotals()
@@ -73,7 +73,7 @@ class BatchSender:
 
     @property
     def full(self) -> bool:
-        return self.in_flight >= self._budget.in_flight
+        return self.in_flight >= self._limits.in_flight
 
     def submit(self, encoded: EncodedBatch) -> None:
         """Send a batch; blocks while ``in_flight`` is at its bound."""
@@ -113,7 +113,7 @@ class BatchSender:
                 if now >= batch.due:
                     self._attempt(batch)
                     moved = True
-            elif batch.delivery.done() or now - batch.sent > self._budget.attempt_seconds:
+            elif batch.delivery.done() or now - batch.sent > self._limits.attempt_seconds:
                 self._settle(batch, batch.delivery)
                 moved = True
         if moved:
@@ -150,8 +150,8 @@ class BatchSender:
 
     def _again(self, batch: InFlightBatch, error: CalmstreamError) -> None:
         batch.delivery = None
-        doubled = self._budget.pause * 2 ** min(batch.attempts - 1, 30)
-        batch.due = self._clock.monotonic() + min(doubled, self._budget.longest_pause)
+        doubled = self._limits.pause * 2 ** min(batch.attempts - 1, 30)
+        batch.due = self._clock.monotonic() + min(doubled, self._limits.longest_pause)
         why = self._lost(batch, error)
         if why is not None:
             self._failed(batch, why, error)

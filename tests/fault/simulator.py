@@ -22,7 +22,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.counts import parse_key as parse_counts_key
 from calmstream.estimators.wire.state import parse_key
 from calmstream.producer.gateway.encoding import EncodedBatch
-from calmstream.producer.gateway.sender import BatchSender, Budget
+from calmstream.producer.gateway.sender import BatchSender, SendLimits
 from tests.fault.judge import judge, judge_counts
 from tests.fault.setting import (
     CELLS,
@@ -91,9 +91,9 @@ class Scenario(Timed):
 
     def _edge(self) -> BatchSender:
         process = Process(self.broker, self.clock)
-        budget = Budget(attempt_seconds=5.0, pause=0.05)
+        limits = SendLimits(attempt_seconds=5.0, pause=0.05)
         sink = process.sink()
-        return BatchSender(self.names, lambda: sink, budget, clock=self.clock)
+        return BatchSender(self.names, lambda: sink, limits, clock=self.clock)
 
     def _batch(self, dice: random.Random) -> EncodedBatch | None:
         """Return a batch of one to three new cells for a window near now, if any are left."""

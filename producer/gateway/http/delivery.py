@@ -20,12 +20,12 @@ from calmstream.producer.gateway.durable.plan_spool import over_at
 from calmstream.producer.gateway.durable.spool import Spool
 from calmstream.producer.gateway.encoding import BatchHead
 from calmstream.producer.gateway.metrics import Failure
-from calmstream.producer.gateway.sender import BatchSender, Budget, InFlightBatch
+from calmstream.producer.gateway.sender import BatchSender, InFlightBatch, SendLimits
 
 POLL_SECONDS = 0.02
 CONNECT_SECONDS = 2.0
 RENEW_SECONDS = 30.0
-BUDGET = Budget(longest_pause=10.0)
+LIMITS = SendLimits(longest_pause=10.0)
 
 _LOG = structlog.get_logger("calmstream.gateway")
 _LOST = {
@@ -49,7 +49,7 @@ class _PlanQueue:
 class BatchDelivery:
     """Sends the batches that arrive in ``sealed``, of all plans, over one connection.
 
-    Memory: the bodies of at most ``BUDGET.in_flight`` batches per plan, and 200 bytes for each
+    Memory: the bodies of at most ``LIMITS.in_flight`` batches per plan, and 200 bytes for each
     other batch that waits. ``settle`` gets each batch once, and whether it was acknowledged.
     ``trouble`` is the latest error of the broker or of the disk, ``turned`` when the loop last
     turned, on the monotonic clock.
@@ -127,7 +127,7 @@ class BatchDelivery:
         sender = BatchSender(
             self._names(plan),
             self._present_sink,
-            BUDGET,
+            LIMITS,
             lost=lambda batch, error: self._failed(plan, batch, error),
             settled=lambda batch, lost: self._settled(plan, batch, lost),
             totals=self._spool.plans[plan.digest].totals,

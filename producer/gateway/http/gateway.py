@@ -85,7 +85,6 @@ class Gateway:
         self._refused_origins: set[str] = set()
         self.stopping = False
         self._failure: BaseException | None = None
-        self._reported: Mapping[str, str] = {}
         self._trouble = ""
         self._refusals: dict[str, str] = {}
         self._ended = threading.Event()
@@ -245,6 +244,7 @@ class Gateway:
             self._log.error("cannot read the plans", error=str(error))
 
     def _read_files(self) -> None:
+        before = self._plans.refused
         self._plans.refresh()
         for digest, found in self._plans.documents.items():
             if digest in self.offered:
@@ -257,9 +257,8 @@ class Gateway:
             except CalmstreamError as error:
                 self._plans.refuse(digest, str(error))
         self.offered, refused = self._plans.documents, self._plans.refused
-        for name in refused.keys() - self._reported.keys():
+        for name in refused.keys() - before.keys():
             self._log.warning("plan refused", file=name, reason=refused[name])
-        self._reported = refused
         keys = self.app_keys
         if keys is not None and keys.refresh():
             self._log.warning("app keys refused", reason=keys.refused)

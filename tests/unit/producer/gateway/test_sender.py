@@ -20,7 +20,7 @@ from calmstream.producer.gateway.metrics import (
     Failure,
     GatewayTotals,
 )
-from calmstream.producer.gateway.sender import BatchSender, Budget
+from calmstream.producer.gateway.sender import BatchSender, SendLimits
 from calmstream.producer.simulation.produce import produce
 from tests.support.faulty_broker import FaultyBroker, SendFault
 from tests.support.producer import (
@@ -45,10 +45,10 @@ def encoded(n: int = 1) -> EncodedBatch:
 def sender(
     script: Callable[[int], int | CalmstreamError | None],
     clock: FakeClock | None = None,
-    **budget: float,
+    **given: float,
 ) -> tuple[BatchSender, ScriptedSink]:
     sink = ScriptedSink(script)
-    limits = Budget(**budget)  # type: ignore[arg-type]
+    limits = SendLimits(**given)  # type: ignore[arg-type]
     return BatchSender(names_of(PLAN), lambda: sink, limits, clock=clock or FakeClock()), sink
 
 
