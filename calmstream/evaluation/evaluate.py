@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import comb
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -23,7 +23,8 @@ from calmstream.estimators.marginal import (
     sse,
     total_variation,
 )
-from calmstream.estimators.methods.base import Follows, Method, Model, ReadsReports
+from calmstream.estimators.mechanisms.base import Reports
+from calmstream.estimators.methods.base import Follows, Method, Model
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
@@ -41,6 +42,14 @@ from calmstream.tables.records import RecordTable
 MAX_TARGET_CELLS = 1 << 20  # of a marginal that is measured; it limits time and memory
 PILOT_SHARE = 0.1  # default share of the devices for the pilot of a method that needs one
 _TARGETS, _DEVICES, _COLLECTION, _RANGES = range(4)  # labels of independent generators
+
+
+@runtime_checkable
+class ReadsReports(Protocol):
+    """A method that needs every report: no small statistic of a stream suffices."""
+
+    def fit_reports(self, plan: Plan, reports: Reports) -> Model:
+        """Fit the model to the reports of a plan with one group and one view."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,10 @@ from calmstream.estimators import methods as registry
 from calmstream.estimators import planning
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.marginal import inside, sse
-from calmstream.estimators.methods.base import ReadsReports
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tracking.tracker import Tracker
-from calmstream.evaluation.evaluate import draw_targets
+from calmstream.evaluation.evaluate import ReadsReports, draw_targets
 from calmstream.evaluation.population import collect, local_plan, true_tables
 from calmstream.tables.records import RecordTable
 from calmstream.tables.table import FileColumn, listed

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from calmstream.estimators.cause import Cause
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.marginal import Marginal
-from calmstream.estimators.mechanisms.base import Reports
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
@@ -177,11 +176,3 @@ class Quick(Method, Protocol):
 
     def fit_quickly(self, plan: Plan, tallies: Sequence[Tally]) -> Model:
         """Fit as `Method.fit`."""
-
-
-@runtime_checkable
-class ReadsReports(Protocol):
-    """A method for evaluation that needs every report: no small statistic of a stream suffices."""
-
-    def fit_reports(self, plan: Plan, reports: Reports) -> Model:
-        """Fit the model to the reports of a plan with one group and one view."""

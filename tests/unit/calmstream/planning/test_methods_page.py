@@ -7,9 +7,10 @@ import pytest
 
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Attribute, Domain
-from calmstream.estimators.methods.base import Model, ReadsReports
+from calmstream.estimators.methods.base import Model
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
+from calmstream.evaluation.evaluate import ReadsReports
 from calmstream.evaluation.population import collect, local_plan
 from calmstream.planning.methods_page import CENTRAL_NOTE, note_of
 from tests.unit.calmstream.conftest import Command
