@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.view import View
 
 MAX_SHARE = 1 << 32
@@ -41,12 +38,12 @@ class Guarantee:
             raise PlanError(f"guarantee.windows: expected 2 to 10000, got {self.windows}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Group:
     """One group of devices: one topic for their reports, one mechanism, one or more views.
 
     Attributes:
-        mechanism: name, cells and parameters, as ``build`` reads them.
+        mechanism: name, cells and parameters, as `mechanisms.registry.build` reads them.
         views: what the devices report on; if there are two or more, a report states its view.
         shares: one positive integer per view; a device is assigned to a view with probability
             share / sum of all shares of the plan.
@@ -65,17 +62,6 @@ class Group:
     @property
     def share(self) -> int:
         return sum(self.shares)
-
-    def build(self, epsilon: str) -> Mechanism:
-        """Return the mechanism under this epsilon; repeated calls return the same object."""
-        mechanism = self._built.get(epsilon)
-        if mechanism is None:
-            mechanism = self._built[epsilon] = build(self.mechanism, epsilon)
-        return mechanism
-
-    @cached_property
-    def _built(self) -> dict[str, Mechanism]:
-        return {}
 
     def to_json(self) -> dict[str, Any]:
         views = [

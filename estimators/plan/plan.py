@@ -19,6 +19,7 @@ from calmstream.common.errors import PlanError
 from calmstream.common.text import unseen
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.plan.group import Group, Guarantee
 from calmstream.estimators.plan.limits import STANDARD, PlanLimits, standard_limits
 from calmstream.estimators.plan.numbers import MAX_INTEGER, exact_numbers
@@ -304,7 +305,7 @@ class Plan:
 
     @cached_property
     def mechanisms(self) -> tuple[Mechanism, ...]:
-        return tuple(group.build(self.epsilon) for group in self.groups)
+        return tuple(build(group.mechanism, self.epsilon) for group in self.groups)
 
     @property
     def windows(self) -> int:
