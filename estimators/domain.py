@@ -20,18 +20,18 @@ from calmstream.common.text import unseen
 from calmstream.estimators.hashed import Hashed, read_hashed
 from calmstream.estimators.kinds import (
     CHOSEN,
-    MAX_OPTIONS,
     Choice,
     Kind,
     Number,
     Ordered,
     number_codes,
     options_of,
+    read_choices,
     read_number,
     with_decimal_edges,
 )
 from calmstream.estimators.randomness import Randomness
-from calmstream.estimators.recorded import Recorded, read_recorded
+from calmstream.estimators.recorded import Recorded, check_recorded, read_recorded
 
 Codes = NDArray[np.uint16]
 Attributes = tuple[int, ...]
@@ -318,22 +318,15 @@ def label_text(label: object) -> str | None:
 
 def _entry(attribute: Attribute) -> dict[str, Any]:
     """Return the entry of an attribute in a plan document; equal for all of one field."""
-    kind, labels = attribute.kind, attribute.labels
-    end: dict[str, Any] = {} if attribute.other is None else {"other": labels[attribute.other]}
+    kind = attribute.kind
+    entry: dict[str, Any] = {"name": attribute.field} | ({} if kind is None else kind.to_json())
+    if kind is None or isinstance(kind, Ordered):
+        entry["labels"] = list(attribute.labels)
+    if attribute.other is not None:
+        entry["other"] = attribute.labels[attribute.other]
     if attribute.recorded is not None:
-        end["from"] = attribute.recorded.to_json()
-    if isinstance(kind, Choice):
-        entry = {"name": kind.question, "kind": "choices", "options": list(kind.options)}
-        return entry | ({} if kind.other is None else {"other": kind.other}) | end
-    if isinstance(kind, Hashed):
-        entry = {"name": kind.text, "kind": "hashed"}
-        return entry | {"buckets": kind.buckets, "hashes": kind.hashes} | end
-    if isinstance(kind, Number):
-        flags = {"below": kind.below, "above": kind.above} if kind.rounding == "bin" else {}
-        entry = {"name": attribute.name, "kind": "number", "unit": kind.unit}
-        return entry | {"edges": list(kind.edges), **flags, "rounding": kind.rounding} | end
-    ordered = {"kind": "ordered"} if isinstance(kind, Ordered) else {}
-    return {"name": attribute.name, **ordered, "labels": list(labels)} | end
+        entry["from"] = attribute.recorded.to_json()
+    return entry
 
 
 _FIELDS = {
@@ -363,18 +356,8 @@ def _attributes(i: int, entry: object) -> tuple[Attribute, ...]:
     if "from" not in entry:
         return read
     recorded = read_recorded(entry["from"], f"{where}.from")
-    _check_recorded(recorded, read[0], where)
+    check_recorded(recorded, read[0].kind, read[0].labels, where)
     return tuple(replace(attribute, recorded=recorded) for attribute in read)
-
-
-def _check_recorded(recorded: Recorded, attribute: Attribute, where: str) -> None:
-    """Check that what is recorded can be a value of the attribute."""
-    if isinstance(attribute.kind, Choice | Hashed) and recorded.take:
-        raise DomainError(f"{where}.from: a choice or a text is recorded from a state")
-    if recorded.take != "any" or isinstance(attribute.kind, Number):
-        return
-    if not any(pair <= set(attribute.labels) for pair in ({"no", "yes"}, {"0", "1"})):
-        raise DomainError(f"{where}.labels: any gives yes or no, or 1 or 0")
 
 
 def _category(name: str, entry: dict[str, Any], where: str) -> tuple[Attribute, ...]:
@@ -401,19 +384,9 @@ def _number(name: str, entry: dict[str, Any], where: str) -> tuple[Attribute, ..
 
 def _options(name: str, entry: dict[str, Any], where: str) -> tuple[Attribute, ...]:
     """Read a choice: one attribute with the labels no and yes for each option."""
-    options, other = entry.get("options"), entry.get("other")
-    if not isinstance(options, list) or not all(isinstance(x, str) and x for x in options):
-        raise DomainError(f"{where}.options: expected a list of non-empty strings")
-    if not 1 <= len(options) <= MAX_OPTIONS or len(set(options)) != len(options):
-        raise DomainError(
-            f"{where}.options: a choice needs 1 to {MAX_OPTIONS} different options, "
-            f"got {len(options):,}"
-        )
-    if other is not None and (not isinstance(other, str) or other not in options):
-        raise DomainError(f"{where}.other: {other!r} is not one of the options")
     return tuple(
-        Attribute(f"{name}={option}", CHOSEN, None, Choice(name, option, tuple(options), other))
-        for option in options
+        Attribute(f"{name}={kind.option}", CHOSEN, None, kind)
+        for kind in read_choices(name, entry, where)
     )
 
 

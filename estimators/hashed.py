@@ -92,6 +92,9 @@ class Hashed:
         chosen = words[:, [place % _WORDS for place in places]].astype(np.uint64)
         return (chosen * np.uint64(self.buckets) >> np.uint64(32)).astype(np.int64)
 
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": "hashed", "buckets": self.buckets, "hashes": self.hashes}
+
 
 def text_bytes(value: object) -> bytes | None:
     """Return a text in NFC as UTF-8; None for what is no text, empty, too long or no Unicode."""

@@ -41,6 +41,9 @@ _ROUNDING_BITS = 53
 class Ordered:
     """The labels of a category have an order, that of their codes."""
 
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": "ordered"}
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -62,6 +65,10 @@ class Choice:
             return 1
         unknown = self.option == self.other and any(one not in self.options for one in value)
         return int(unknown)
+
+    def to_json(self) -> dict[str, Any]:
+        other = {} if self.other is None else {"other": self.other}
+        return {"kind": "choices", "options": list(self.options), **other}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +166,11 @@ class Number:
         up = (words >> np.uint64(64 - _ROUNDING_BITS)) < threshold
         return np.asarray(low + up, np.int64)
 
+    def to_json(self) -> dict[str, Any]:
+        flags = {"below": self.below, "above": self.above} if self.rounding == "bin" else {}
+        own = {"kind": "number", "unit": self.unit, "edges": list(self.edges)}
+        return {**own, **flags, "rounding": self.rounding}
+
 
 Kind = Ordered | Number | Choice | Hashed
 
@@ -202,6 +214,21 @@ def read_number(entry: dict[str, Any], where: str) -> Number:
         return Number(tuple(edges), unit, rounding=rounding, **flags)
     except DomainError as error:
         raise DomainError(f"{where}.{error}") from None
+
+
+def read_choices(name: str, entry: dict[str, Any], where: str) -> list[Choice]:
+    """Read the entry of a choice in a domain: one kind for each option."""
+    options, other = entry.get("options"), entry.get("other")
+    if not isinstance(options, list) or not all(isinstance(x, str) and x for x in options):
+        raise DomainError(f"{where}.options: expected a list of non-empty strings")
+    if not 1 <= len(options) <= MAX_OPTIONS or len(set(options)) != len(options):
+        raise DomainError(
+            f"{where}.options: a choice needs 1 to {MAX_OPTIONS} different options, "
+            f"got {len(options):,}"
+        )
+    if other is not None and (not isinstance(other, str) or other not in options):
+        raise DomainError(f"{where}.other: {other!r} is not one of the options")
+    return [Choice(name, option, tuple(options), other) for option in options]
 
 
 def with_decimal_edges(document: object) -> object:

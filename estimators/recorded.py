@@ -8,6 +8,8 @@ from typing import Any
 
 from calmstream.common.errors import DomainError
 from calmstream.common.text import unseen
+from calmstream.estimators.hashed import Hashed
+from calmstream.estimators.kinds import Choice, Kind, Number
 
 TAKES = {
     "count": "number of events",
@@ -67,3 +69,15 @@ def read_recorded(entry: object, where: str) -> Recorded:
     if found is None or int(found[1]) > MAX_DAYS:
         raise DomainError(f'{where}.over: expected "1d" to "{MAX_DAYS}d"')
     return Recorded(name, take, int(found[1]))
+
+
+def check_recorded(
+    recorded: Recorded, kind: Kind | None, labels: tuple[str, ...], where: str
+) -> None:
+    """Check that what is recorded can be a value of an attribute of this kind."""
+    if isinstance(kind, Choice | Hashed) and recorded.take:
+        raise DomainError(f"{where}.from: a choice or a text is recorded from a state")
+    if recorded.take != "any" or isinstance(kind, Number):
+        return
+    if not any(pair <= set(labels) for pair in ({"no", "yes"}, {"0", "1"})):
+        raise DomainError(f"{where}.labels: any gives yes or no, or 1 or 0")
