@@ -14,7 +14,7 @@ from benchmarks.accuracy.em_failures import ROWS, failures
 from benchmarks.accuracy.populations import Devices, table
 from calmstream.estimators import methods
 from calmstream.estimators.analysis.association import chow_liu, mutual_information
-from calmstream.estimators.analysis.report import check_pair
+from calmstream.estimators.analysis.report import associate
 from calmstream.estimators.methods.base import Model
 from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.population import collect, local_plan
@@ -64,7 +64,7 @@ def pairs_run(method: str, repeat: int) -> dict[str, Any]:
     numbers: dict[str, Any] = {}
     for names in PAIRS:
         pair = drawn.domain.index(names)
-        test = check_pair(model, drawn.domain, pair, N18)
+        test = associate(model, drawn.domain, pair, N18).test
         assert test is not None
         truth = drawn.domain.histogram(drawn.codes, pair).reshape(2, 2) / N18
         name = "-".join(names)
@@ -83,7 +83,7 @@ def size_run(method: str, repeat: int) -> dict[str, Any]:
         np.uint16
     )
     model = fitted(method, "1.1", 2, drawn, (93, repeat))
-    tests = [check_pair(model, drawn.domain, pair, N18) for pair in combinations(range(8), 2)]
+    tests = [associate(model, drawn.domain, pair, N18).test for pair in combinations(range(8), 2)]
     return {
         "pairs": len(tests),
         "noise-aware": sum(t.dependent for t in tests if t is not None),

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from calmstream.estimators import methods
-from calmstream.estimators.analysis.report import check_pair
+from calmstream.estimators.analysis.report import associate
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.marginal import Floats
 from calmstream.estimators.plan.request import Request
@@ -53,7 +53,7 @@ def called_dependent(
             plan, collect(plan, codes, np.random.SeedSequence((82, run)), exact=True)
         )
         for pair in combinations(range(len(kind)), 2) if not copied else [(0, len(kind) - 1)]:
-            result = check_pair(model, domain, pair, DEVICES)
+            result = associate(model, domain, pair, DEVICES).test
             assert result is not None
             found.append(bool(result.dependent))
     return found

@@ -93,10 +93,6 @@ def associate(model: Model, domain: Domain, pair: Attributes, n: int) -> PairAss
     return PairAssociation(mutual_information(table), strength, error, test)
 
 
-def check_pair(model: Model, domain: Domain, attributes: Attributes, n: int) -> Independence | None:
-    return _tested(model, domain, attributes, n)[2]
-
-
 def pairs_of(plan: Plan, max_cells: int) -> list[Attributes]:
     d = plan.domain.ordinary
     pairs: Iterable[Attributes] = combinations(range(d), 2)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from calmstream.estimators import methods
-from calmstream.estimators.analysis.report import check_pair
+from calmstream.estimators.analysis.report import associate
 from calmstream.evaluation.population import collect
 from calmstream.tables.records import RecordTable, read_table
 from tests.support.plans import draft, mixed_domain
@@ -36,7 +36,7 @@ def test_size_at_the_five_percent_level(taxi: RecordTable, method: str) -> None:
         tallies = collect(plan, codes, np.random.SeedSequence((72, run)), exact=True)
         model = methods.get(method).fit(plan, tallies)
         for pair in combinations(range(8), 2):
-            result = check_pair(model, taxi.domain, pair, N)
+            result = associate(model, taxi.domain, pair, N).test
             assert result is not None
             tests += 1
             rejected += result.dependent
@@ -60,7 +60,7 @@ def test_the_default_method_calls_few_independent_pairs_dependent_and_finds_a_cl
         tallies = collect(plan, codes, np.random.SeedSequence((82, run)), exact=True)
         model = methods.get("noise-aware").fit(plan, tallies)
         for pair in combinations(range(4), 2):
-            result = check_pair(model, domain, pair, n)
+            result = associate(model, domain, pair, n).test
             assert result is not None
             if pair == (0, 3):
                 found += result.dependent

@@ -12,7 +12,7 @@ from scipy.stats import binom
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.estimators import methods
-from calmstream.estimators.analysis.report import analyse, check_pair
+from calmstream.estimators.analysis.report import analyse, associate
 from calmstream.estimators.marginal import is_noise
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.planning import empty_tallies
@@ -135,7 +135,7 @@ def test_noise_that_exceeds_every_table_is_no_dependence(method: str, devices: i
         codes = random.integers(0, (2, 3, 2), size=(devices, 3)).astype(np.uint16)
         tallies = collect(plan, codes, np.random.SeedSequence((80, run)), exact=False)
         model = methods.get(method).fit(plan, tallies)
-        result = check_pair(model, plan.domain, (0, 1), devices)
+        result = associate(model, plan.domain, (0, 1), devices).test
         if result is not None:
             tests += 1
             rejected += result.dependent
