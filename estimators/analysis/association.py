@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from calmstream.estimators.marginal import Floats
 
 
 def mutual_information(table: Floats) -> float:

@@ -13,11 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calmstream.estimators.analysis.distribution import critical_value, tail
-
-Floats = NDArray[np.float64]
+from calmstream.estimators.marginal import Floats
 
 LEVEL = 0.05  # probability of rejecting independence although it holds, the usual choice
 

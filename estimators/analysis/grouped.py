@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.analysis.grouping import Grouping, ungrouped
@@ -17,14 +16,13 @@ from calmstream.estimators.domain import Domain
 from calmstream.estimators.marginal import (
     CLIPPED_STDERRS,
     MAX_COVARIANCE_CELLS,
+    Floats,
     Marginal,
     is_noise,
 )
 from calmstream.estimators.methods.base import GroupedAnswers, LinearAnswers, Model
 from calmstream.estimators.numerics.contraction import contract, contract_both
 from calmstream.estimators.numerics.simplex import project
-
-Floats = NDArray[np.float64]
 
 APPROXIMATE = "approximate"
 """Flag: the covariances between cells are not known; errors take the cells as independent."""

@@ -12,13 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.kinds import Number
+from calmstream.estimators.marginal import Floats
 
-Floats = NDArray[np.float64]
 Groups = str | Mapping[str, str]
 """Groups of labels as people write them: a text, or one for each attribute."""
 

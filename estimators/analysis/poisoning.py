@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calmstream.estimators.analysis.distribution import tail
 from calmstream.estimators.domain import Attributes
+from calmstream.estimators.marginal import Floats
 from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.numerics import consistency
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
-
-Floats = NDArray[np.float64]
 
 ALPHA = 1e-4
 """An examination is suspicious when its smallest p-value, times the number of tests, is below."""

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Attribute
 from calmstream.estimators.kinds import Number
+from calmstream.estimators.marginal import Floats
 
-Floats = NDArray[np.float64]
 Z95 = 1.959963984540054
 """A normal variable is within this many standard deviations with probability 0.95."""
 

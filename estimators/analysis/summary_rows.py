@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.analysis.grouped import GroupedTable, grouped
@@ -25,10 +24,10 @@ from calmstream.estimators.analysis.summaries import (
 )
 from calmstream.estimators.domain import Attribute, Attributes, Domain
 from calmstream.estimators.kinds import Choice, Number, Ordered
+from calmstream.estimators.marginal import Floats
 from calmstream.estimators.methods.base import Model
 from calmstream.estimators.wire.table_summary import Statistic, TableStatistics, TableSummary
 
-Floats = NDArray[np.float64]
 RANK = "rank"
 _QUANTILE = re.compile(r"q(0?\.[0-9]{1,9})", re.ASCII)
 _SHARE = "share:"

@@ -11,15 +11,12 @@ from itertools import combinations
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.analysis.tree import MAX_CELLS, TreeDistribution, tree_distribution
-from calmstream.estimators.domain import Domain
+from calmstream.estimators.domain import Codes, Domain
 from calmstream.estimators.marginal import Floats
 from calmstream.estimators.methods.base import HiddenCauses, Model
-
-Codes = NDArray[np.uint16]
 
 
 class Mixture:

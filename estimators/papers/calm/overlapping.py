@@ -12,7 +12,6 @@ from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Attributes, Domain
@@ -20,6 +19,7 @@ from calmstream.estimators.marginal import (
     CLIPPED_STDERRS,
     MAX_COVARIANCE_CELLS,
     MAX_QUERY_CELLS,
+    Floats,
     Marginal,
     flagged,
     uniform,
@@ -31,8 +31,6 @@ from calmstream.estimators.papers.calm import unmodelled
 from calmstream.estimators.papers.calm.pooled_variance import Pooled
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
-
-Floats = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-3
 """A view is left out if its precision is below this share of the largest precision: it contributes

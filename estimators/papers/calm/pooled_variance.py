@@ -17,12 +17,10 @@ from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calmstream.estimators.domain import Attributes
+from calmstream.estimators.marginal import Floats
 from calmstream.estimators.mechanisms.base import Covariance
-
-Floats = NDArray[np.float64]
 
 
 class Pooled:

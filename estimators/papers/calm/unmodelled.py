@@ -13,9 +13,8 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from calmstream.estimators.marginal import Floats
 
 USUAL, SPREAD = 0.026, 0.063
 """Mean and deviation of the mean square standardised interaction of pairs before any is measured.

@@ -15,9 +15,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from calmstream.estimators.marginal import Floats
 from calmstream.estimators.numerics.block_inverse import fold_axis
-
-Floats = NDArray[np.float64]
 
 MAX_STEPS = 5000
 """Maximum number of gradient steps; the last iterate is returned then. It bounds the time."""
