@@ -11,9 +11,9 @@ import pyarrow as pa
 from calmstream import arguments, result_options
 from calmstream.connect import kafka
 from calmstream.consumer.read.history import History
-from calmstream.estimators.analysis.synthetic import SOURCES, Codes
+from calmstream.estimators.analysis.synthetic import SOURCES
 from calmstream.estimators.analysis.tree import TreeDistribution
-from calmstream.estimators.domain import Domain
+from calmstream.estimators.domain import Codes, Domain
 from calmstream.output import say
 from calmstream.pages.export import WRITERS
 

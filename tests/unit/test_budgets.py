@@ -1,9 +1,9 @@
 # ruff: noqa: T201 - the table is read by people
 """The size of the house: a table by package, and limits that only ever go down.
 
-`FINAL` is what each package may have in the end. `TODAY` is what it may have now: whoever makes a
-package smaller lowers its line here. Only a new feature raises one: the last was the release,
-with fuzzing by coverage and what it records of every format.
+`FINAL` is what each package may have in the end, where it has more now. `TODAY` is what it may have
+now: whoever makes a package smaller lowers its line here. Only a new feature raises one: the last
+was the release, with fuzzing by coverage and what it records of every format.
 """
 
 from __future__ import annotations
@@ -30,32 +30,26 @@ ROOT = Path(__file__).parents[2]
 PRODUCT = ("common", "estimators", "broker", "producer", "consumer", "calmstream")
 FINAL = {
     "common": 1_200,
-    "estimators": 21_000,
+    "estimators": 15_500,
     "broker": 4_500,
     "producer": 6_200,
-    "consumer": 12_000,
     "calmstream": 5_600,
     "tests": 42_000,
-    "benchmarks": 9_000,
-    "words outside benchmarks": 45_000,
-    "words inside benchmarks": 23_500,
-    "options of plan": 30,
-    "settings": 36,
 }
 TODAY = {
-    "common": 1_680,
-    "estimators": 22_110,
-    "broker": 5_600,
-    "producer": 7_040,
-    "consumer": 12_680,
-    "calmstream": 9_680,
-    "tests": 53_250,
-    "benchmarks": 10_400,
+    "common": 1_570,
+    "estimators": 19_480,
+    "broker": 4_975,
+    "producer": 6_340,
+    "consumer": 11_250,
+    "calmstream": 9_330,
+    "tests": 51_350,
+    "benchmarks": 8_800,
     "words outside benchmarks": 45_000,
-    "words inside benchmarks": 23_500,
+    "words inside benchmarks": 23_300,
     "options of plan": 30,
     "options": 291,
-    "settings": 36,
+    "settings": 35,
     "names that stand twice": 0,
 }
 
