@@ -11,7 +11,7 @@ from benchmarks.populations import population
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.mechanisms.base import Floats
-from calmstream.estimators.mechanisms.registry import standard
+from calmstream.estimators.mechanisms.registry import build, standard
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.view import View
@@ -60,7 +60,7 @@ def windows(
     """Draw windows of n reports each from the exact distribution of their tallies."""
     shares = np.array([s for g in groups for s in g.shares], np.float64)
     reports = generator.multinomial(n, shares / shares.sum(), size=draws)
-    views = tuple((g.build(epsilon), v) for g in groups for v in g.views)
+    views = tuple((build(g.mechanism, epsilon), v) for g in groups for v in g.views)
     drawn = []
     for number, (mechanism, _) in enumerate(views):
         histograms = generator.multinomial(reports[:, number], frequencies[number])
