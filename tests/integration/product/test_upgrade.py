@@ -20,8 +20,8 @@ from tests.support.wheels import installed, wheel
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(900)]
 
-EARLIER = "4bc712ff"
-"""The first commit with the present formats; once there is a release, the latest one."""
+EARLIER = "b048aa50"
+"""The commit of the latest release, 1.0.0."""
 OLD, NEW = "0.0.1", "0.0.2"
 
 
