@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Protocol
+
+
+class Closable(Protocol):
+    """A client that its owner may have closed."""
+
+    @property
+    def closed(self) -> bool: ...
 
 
 class OpenClients:
@@ -16,9 +23,9 @@ class OpenClients:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._open: list[tuple[Any, Callable[[], None]]] = []
+        self._open: list[tuple[Closable, Callable[[], None]]] = []
 
-    def add(self, client: Any, close: Callable[[], None]) -> None:
+    def add(self, client: Closable, close: Callable[[], None]) -> None:
         with self._lock:
             self._open = [(one, how) for one, how in self._open if not one.closed]
             self._open.append((client, close))

@@ -1,4 +1,4 @@
-"""Metrics of a tally worker. The last text tells the operator what an unusual value means."""
+"""Metrics of a tally worker. The last text is for the operator: what an unusual value means."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def code_records(
     """Turn packed records into codes, with each column's labels in UTF-8, ascending.
 
     It empties ``rows``. A code is the rank of a label among those of its column, so that codes and
-    the order of a release do not tell the order of the records. Cost: O(n · columns) and sorting.
+    the order of a release do not reveal the order of the records. Cost: O(n · columns) and sorting.
     """
     count = len(rows)
     index: list[dict[bytes, int]] = [{} for _ in range(columns)]

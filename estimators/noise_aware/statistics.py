@@ -102,7 +102,7 @@ def _add(
 
 
 def _statistics(sums: Blocks, size: int, columns: Sequence[slice]) -> Statistics:
-    """Divide the sums, and lay out those of one and of two attributes by columns."""
+    """Divide the sums, and put those of one and of two attributes into arrays by columns."""
     vector, matrix = np.zeros(size), np.zeros((size, size))
     found = Statistics(vector, vector.copy(), matrix, matrix.copy(), {})
     for attributes, (total, precision) in sums.items():

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 from calmstream.common.clock import Clock
 from calmstream.estimators.plan import Plan
@@ -35,7 +34,6 @@ class Work:
 
 
 _Answer = tuple[Work, list[Result] | Exception]
-_Call = tuple[Callable[[], object], Future[Any]]
 
 
 class Committer:
@@ -61,7 +59,8 @@ class Committer:
         self._clock = clock
         self._changed = threading.Condition()
         self._works: list[Work] = []
-        self._calls: list[_Call] = []
+        self._added: list[tuple[Plan, Future[None]]] = []
+        self._settled: list[tuple[str, BatchHead, bool]] = []
         self._stopping = False
         self._over = False
         self._looked = self._tidied = -TIDY_SECONDS
@@ -80,22 +79,21 @@ class Committer:
         done.set_result([SpoolOutcome.UNAVAILABLE] * len(entries))
         return done
 
-    def _call(self, work: Callable[[], object]) -> Future[Any]:
-        """Do something with the spool before the next group; cancelled after the end."""
-        done: Future[Any] = Future()
+    def settle(self, digest: str, batch: BatchHead, acknowledged: bool) -> None:
+        with self._changed:
+            self._settled.append((digest, batch, acknowledged))
+            self._changed.notify()
+
+    def add(self, plan: Plan) -> Future[None]:
+        """Open a plan's spool before the next group; cancelled after the end."""
+        done: Future[None] = Future()
         with self._changed:
             if self._over:
                 done.cancel()
             else:
-                self._calls.append((work, done))
+                self._added.append((plan, done))
                 self._changed.notify()
         return done
-
-    def settle(self, digest: str, batch: BatchHead, acknowledged: bool) -> None:
-        self._call(lambda: self._spool.settle(digest, batch, acknowledged=acknowledged))
-
-    def add(self, plan: Plan) -> Future[Any]:
-        return self._call(lambda: self._put(self._spool.add(plan)))
 
     def stop(self) -> None:
         """End :meth:`run` once all that has arrived is written."""
@@ -112,22 +110,26 @@ class Committer:
                 self._over = True
             for work in self._works:
                 self._answer([(work, [SpoolOutcome.UNAVAILABLE] * len(work.entries))])
-            for _, done in self._calls:
+            for _, done in self._added:
                 done.cancel()
 
     def _turn(self) -> bool:
         self.turned = self._clock.monotonic()
         with self._changed:
-            if not (self._works or self._calls or self._stopping):
+            if not (self._works or self._added or self._settled or self._stopping):
                 self._changed.wait(self._wait_seconds())
             works, self._works = self._works, []
-            calls, self._calls = self._calls, []
-            ends = self._stopping and not (works or calls)
-        for call, done in calls:
+            added, self._added = self._added, []
+            settled, self._settled = self._settled, []
+            ends = self._stopping and not (works or added or settled)
+        for plan, done in added:
             try:
-                done.set_result(call())
+                self._put(self._spool.add(plan))
+                done.set_result(None)
             except Exception as error:  # noqa: BLE001 - handed to whoever asked
                 done.set_exception(error)
+        for digest, batch, acknowledged in settled:
+            self._spool.settle(digest, batch, acknowledged=acknowledged)
         self._commit(works)
         self._seal()
         if self._clock.monotonic() - self._tidied >= TIDY_SECONDS or ends:

@@ -9,7 +9,9 @@ from calmstream.common.errors import DomainError, InvalidInput, PlanError
 from calmstream.estimators import methods
 from calmstream.estimators.papers.castell.design import choose_tables
 from calmstream.estimators.papers.castell.product_grr import ProductGRR
+from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.planning import empty_tallies
+from calmstream.evaluation.population import collect
 from tests.support.plans import draft, mixed_domain
 
 DOMAIN = mixed_domain(3, 4, 2, 2)
@@ -17,6 +19,27 @@ CLUSTERS = {"clusters": [["a0", "a2"]]}
 PRODUCT = ["rr-joint", "rr-independent", "rr-ind-joint", "rr-hybrid", "rr-truncated"]
 ALL = [*((m, {}) for m in PRODUCT), ("rr-clusters", CLUSTERS), ("rr-hybrid", {"rule": "bounds"})]
 ALL += [("lopub", {})]
+
+
+@pytest.mark.parametrize(("method", "parameters"), ALL)
+def test_collecting_and_answering_every_published_marginal(
+    method: str, parameters: dict[str, object]
+) -> None:
+    plan, design = draft(DOMAIN, "12", 20_000, 2, method, parameters)
+    assert read_plan(plan.to_bytes()) == plan
+    assert design.reason
+    truth = np.random.default_rng(1).dirichlet(np.full(48, 0.5))
+    values = np.random.default_rng(2).choice(48, 20_000, p=truth)
+    codes = np.stack(np.unravel_index(values, (3, 4, 2, 2)), axis=1).astype(np.uint16)
+    tallies = collect(plan, codes, np.random.SeedSequence(3), exact=False)
+    model = methods.get(method).fit(plan, tallies)
+    for attributes in plan.marginals:
+        answer = model.marginal(attributes)
+        exact = plan.domain.histogram(codes, attributes) / len(codes)
+        assert answer.table.shape == exact.shape
+        assert answer.reports == 20_000
+        if "maxent" not in answer.flags:
+            assert (np.abs(answer.table - exact) < 6 * answer.stderr + 1e-9).all(), attributes
 
 
 def test_tables_are_the_joint_or_all_of_one_size_whichever_are_smaller() -> None:
