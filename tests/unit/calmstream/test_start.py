@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from textwrap import dedent
 
 import pytest
 
@@ -46,3 +47,36 @@ def test_a_worker_loads_no_package_that_only_other_roles_need() -> None:
     assert "calmstream.commands.consume" in modules
     others = {"starlette", "cryptography", "scipy", "pyarrow"}
     assert not modules & (others | {"numpy.testing", "calmstream.common.version"})
+
+
+def test_threads_that_still_compute_do_not_abort_the_end_of_a_command() -> None:
+    script = """
+        import threading, numpy, calmstream.__main__ as command
+
+        def compute():
+            values = numpy.arange(20_000)
+            while True:
+                begun.release()
+                numpy.unique(values)  # numpy's C++, in which Python's end of a thread is an abort
+
+        def main():
+            for _ in range(8):
+                threading.Thread(target=compute, daemon=True).start()
+            for _ in range(100):
+                begun.acquire()
+            print("done", flush=True)
+            return 5
+
+        begun = threading.Semaphore(0)
+        command.main = main
+        command.run()
+    """
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", dedent(script)],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (5, "done\n", "")
