@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from calmstream.broker.transport import Chunk
 from calmstream.common.errors import Reason, Rejection
-from calmstream.consumer.tally.folding.batch_ids import AcceptedBatches, Ids, hashes
+from calmstream.consumer.tally.folding.batch_ids import BatchIds, Ids, hashes
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.batch import BATCH_ID_BYTES
 from calmstream.estimators.wire.joined import Decoded, Joined, Values, decode_all, refused
@@ -57,10 +57,13 @@ class AdmissionControl:
     0 before the first record. ``closed_through`` is the last closed window, -1 for none, and the
     next one closes when the clock is above ``next_close``. A window stays open for the plan's
     *grace* after its end; a batch may be ahead of the clock by at most the plan's *skew*.
+    The ids of the batches of open windows take at most 24 bytes each.
     """
 
     def __init__(self, plan: Plan, group: int, clock: int = 0) -> None:
-        self.batches = AcceptedBatches()
+        self._ids: dict[int, BatchIds] = {}
+        # By window the offset of its first accepted batch, and the clock before.
+        self._first: dict[int, tuple[int, int]] = {}
         self._plan = plan
         self._group = group
         self._set_clock(clock)
@@ -81,7 +84,8 @@ class AdmissionControl:
             self._set_clock(timestamp)
         closed = range(before + 1, self.closed_through + 1)
         for window in closed:
-            self.batches.forget(window)
+            self._ids.pop(window, None)
+            self._first.pop(window, None)
         return closed
 
     def admit(self, chunk: Chunk) -> Decisions:
@@ -156,27 +160,36 @@ class AdmissionControl:
         values = Values(chunk.data, chunk.key, chunk.value)
         ids = values.rows(chunk.key[chosen], BATCH_ID_BYTES).view(np.uint64)
         mixed = hashes(ids)
-        new = ~self.batches.known(period, ids, mixed)
-        if not (new.all() and _different(ids) and self._within(period, decoded.reports[chosen])):
-            new = self._one_by_one(period, chosen, ids, new, decoded.reports, rejections)
+        kept = self._ids.setdefault(period, BatchIds())
+        new = ~kept.contains(ids, mixed)
+        if not (new.all() and _different(ids) and self._within(kept, decoded.reports[chosen])):
+            new = self._one_by_one(kept, chosen, ids, new, decoded.reports, rejections)
         if new.any():
             # A restore may begin at the first accepted batch: with the clock before this record.
             first = chosen[new][0]
-            self.batches.add_all(
-                period, ids[new], mixed[new], int(chunk.offset[first]), int(clock_before[first])
-            )
+            place = int(chunk.offset[first]), int(clock_before[first])
+            self._first.setdefault(period, place)
+            kept.add_all(ids[new], mixed[new])
 
-    def _within(self, period: int, reports: Integers) -> bool:
+    def resume_point(self) -> tuple[int, int] | None:
+        """Return the offset of the first accepted batch of open windows, and the clock before."""
+        return min(self._first.values(), default=None)
+
+    def accepted_ids(self) -> dict[int, frozenset[bytes]]:
+        """Return the ids that are accepted, by open window."""
+        return {period: frozenset(ids) for period, ids in self._ids.items() if len(ids)}
+
+    def _within(self, kept: BatchIds, reports: Integers) -> bool:
         """Return whether these batches stay within the plan's limits, whatever their order."""
         limits = self._plan.limits
         return bool(
             reports.max() <= limits.batch_reports
-            and self.batches.accepted(period) + len(reports) <= limits.batches
+            and len(kept) + len(reports) <= limits.batches
         )
 
     def _one_by_one(
         self,
-        period: int,
+        kept: BatchIds,
         chosen: Integers,
         ids: Ids,
         new: NDArray[np.bool_],
@@ -187,7 +200,7 @@ class AdmissionControl:
 
         The limits come last, so that a copy of an accepted batch is a duplicate also at a limit.
         """
-        before, seen = self.batches.accepted(period), set[bytes]()
+        before, seen = len(kept), set[bytes]()
         accepted = np.zeros(len(chosen), np.bool_)
         for i, index in enumerate(chosen.tolist()):
             key = ids[i].tobytes()

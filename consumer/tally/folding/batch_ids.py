@@ -138,38 +138,3 @@ class BatchIds:
 
     def _tags(self, mixed: Words) -> NDArray[np.uint32]:
         return mixed.astype(np.uint32) & self._tag_mask
-
-
-class AcceptedBatches:
-    """The ids of the accepted batches of open windows, and the first such batch of each.
-
-    Memory: at most 24 bytes for each accepted batch of an open window.
-    """
-
-    def __init__(self) -> None:
-        self._ids: dict[int, BatchIds] = {}
-        self._first: dict[int, tuple[int, int]] = {}
-
-    def known(self, period: int, ids: Ids, mixed: Words) -> NDArray[np.bool_]:
-        """Return whether each of these ids, with its hash, was accepted into this window."""
-        kept = self._ids.get(period)
-        return np.zeros(len(ids), np.bool_) if kept is None else kept.contains(ids, mixed)
-
-    def add_all(self, period: int, ids: Ids, mixed: Words, offset: int, clock_before: int) -> None:
-        """Add different new ids with their hashes; offset and clock are those of the first one."""
-        self._first.setdefault(period, (offset, clock_before))
-        self._ids.setdefault(period, BatchIds()).add_all(ids, mixed)
-
-    def forget(self, period: int) -> None:
-        self._ids.pop(period, None)
-        self._first.pop(period, None)
-
-    def accepted(self, period: int) -> int:
-        return len(self._ids.get(period, ()))
-
-    def resume_point(self) -> tuple[int, int] | None:
-        """Return the offset of the first accepted batch of open windows, and the clock before."""
-        return min(self._first.values(), default=None)
-
-    def snapshot(self) -> dict[int, frozenset[bytes]]:
-        return {period: frozenset(ids) for period, ids in self._ids.items()}

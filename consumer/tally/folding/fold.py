@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,44 +43,6 @@ class ChunkOutcome:
     rejected: Mapping[int, Rejected]
 
 
-class Accumulator:
-    """The counts of one group of devices, which are changed in place and copied when returned."""
-
-    __slots__ = ("_mechanism", "_views", "counts", "n", "rejects")
-
-    def __init__(self, plan: Plan, group: int, count: WindowCount | None = None) -> None:
-        self._mechanism = plan.mechanisms[group]
-        self._views = len(plan.groups[group].views)
-        start = zero_count(plan, group) if count is None else count
-        self.n = start.tally.n.copy()
-        self.counts = start.tally.counts.copy()
-        self.rejects = dict(start.rejects)
-
-    def count(
-        self, n: int, view: NDArray[np.int64] | None, columns: Mapping[str, NDArray[Any]]
-    ) -> None:
-        """Add n reports, given as in `Batch`. Cost: one call of the mechanism's ``tally``."""
-        if view is None:
-            self.n[0] += n
-        else:
-            self.n += np.bincount(view, minlength=self._views)
-        self.counts += self._mechanism.tally(columns, view, self._views)
-
-    def add(self, other: WindowCount) -> None:
-        self.n += other.tally.n
-        self.counts += other.tally.counts
-        for reason, count in other.rejects.items():
-            self.reject(reason, count)
-
-    def reject(self, reason: Reason, count: int = 1) -> int:
-        """Add rejected records; return the number of records rejected for this reason so far."""
-        self.rejects[reason] = total = self.rejects.get(reason, 0) + count
-        return total
-
-    def copy(self) -> WindowCount:
-        return WindowCount(Tally(self.n.copy(), self.counts.copy()), dict(self.rejects))
-
-
 def zero_count(plan: Plan, group: int) -> WindowCount:
     """Return the counts of a window of this group without any record."""
     return WindowCount(Tally.zero(len(plan.groups[group].views), plan.mechanisms[group].width))
@@ -104,13 +66,12 @@ class PartitionFold:
         self.admission = admission
         self.next_offset = self.saved_offset = state.next_offset
         self._plan = plan
+        self._mechanism = plan.mechanisms[group]
         self._zero = zero_count(plan, group)
         self._topic_id = state.topic_id
-        self._total = Accumulator(plan, group, state.total)
-        self._total_copy: WindowCount | None = None
-        self._open = {
-            window: Accumulator(plan, group, count) for window, count in state.open.items()
-        }
+        self._total = state.total
+        # Their arrays are this fold's own, and change in place.
+        self._open = {window: count + self._zero for window, count in state.open.items()}
 
     @classmethod
     def start(cls, plan: Plan, group: int, topic_id: str) -> PartitionFold:
@@ -146,7 +107,14 @@ class PartitionFold:
     def _count_joined(self, joined: Joined) -> None:
         for period in set(joined.period.tolist()):
             same = joined.only(joined.period == period)
-            self._window(period).count(int(same.n.sum()), same.view, same.columns)
+            tally = self._window(period).tally
+            views = len(tally.n)
+            if same.view is None:
+                tally.n[0] += int(same.n.sum())
+            else:
+                np.add(tally.n, np.bincount(same.view, minlength=views), out=tally.n)
+            counts = self._mechanism.tally(same.columns, same.view, views)
+            np.add(tally.counts, counts, out=tally.counts)
 
     def _reject(self, rejection: Rejection, clock: int) -> Rejected:
         """Count a rejected record in the window of the clock, or in the nearest open one.
@@ -154,40 +122,34 @@ class PartitionFold:
         After the last window has closed, it is counted in the total.
         """
         first, last = self.admission.closed_through + 1, self._plan.windows - 1
+        number = min(max(self._plan.window_at(clock), first), last)
+        count = self._total if first > last else self._window(number)
+        of_reason = count.rejects.get(rejection.reason, 0) + 1
+        count = replace(count, rejects={**count.rejects, rejection.reason: of_reason})
         if first > last:
-            self._total_copy = None
-            counts = self._total
+            self._total = count
         else:
-            counts = self._window(min(max(self._plan.window_at(clock), first), last))
-        return Rejected(rejection, counts.reject(rejection.reason))
+            self._open[number] = count
+        return Rejected(rejection, of_reason)
 
-    def _window(self, number: int) -> Accumulator:
+    def _window(self, number: int) -> WindowCount:
         window = self._open.get(number)
         if window is None:
-            window = self._open[number] = Accumulator(self._plan, self.group)
+            window = self._open[number] = zero_count(self._plan, self.group)
         return window
 
     def _close(self, number: int, offset: int) -> ClosedWindow:
-        window = self._open.pop(number, None)
-        if window is None:
-            return ClosedWindow(number, offset, self._zero, self._total_now())
-        count = WindowCount(Tally(window.n, window.counts), window.rejects)
-        self._total.add(count)
-        self._total_copy = None
-        return ClosedWindow(number, offset, count, self._total_now())
-
-    def _total_now(self) -> WindowCount:
-        """Return a copy of the running total; it is copied again only after a change."""
-        if self._total_copy is None:
-            self._total_copy = self._total.copy()
-        return self._total_copy
+        count = self._open.pop(number, None)
+        if count is not None:
+            self._total += count
+        return ClosedWindow(number, offset, self._zero if count is None else count, self._total)
 
     def state(self) -> PartitionState:
         """Return the checkpoint at ``next_offset``; later records do not change it."""
         admission = self.admission
         # Without accepted batches in open windows, a restore has no ids to find again.
         here = self.next_offset, admission.clock
-        resume_from, resume_clock = admission.batches.resume_point() or here
+        resume_from, resume_clock = admission.resume_point() or here
         return PartitionState(
             topic_id=self._topic_id,
             next_offset=self.next_offset,
@@ -195,6 +157,6 @@ class PartitionFold:
             closed_through=admission.closed_through,
             resume_from=resume_from,
             resume_clock=resume_clock,
-            total=self._total_now(),
-            open={window: count.copy() for window, count in sorted(self._open.items())},
+            total=self._total,
+            open={window: count + self._zero for window, count in sorted(self._open.items())},
         )
