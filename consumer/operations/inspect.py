@@ -105,7 +105,7 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
         if missing:
             raise FatalError(f"topic {missing[0]} does not exist; create it: calmstream topics")
         reading = PatientReader(reader, topics, clock)
-        states = newest_states(plan, names, names.inputs, reading.whole)
+        states = newest_states(plan, names, names.inputs, reading)
         finals, earlies = _published(plan, names, reading)
         with closing(KeptCounts(plan, broker, names, clock)) as kept:
             kept.refresh()

@@ -37,9 +37,6 @@ class TallyConfig(WorkerConfig):
         stall_seconds: the worker exits if a partition is not at its end and has not advanced for
             this long, or if ticks to it have failed for this long. After half of this time it is
             unhealthy.
-        tick_seconds: minimum time between two ticks of a partition. A tick is a record without
-            reports that advances the time of an idle partition.
-        writes_in_flight: maximum number of unacknowledged writes; above it, reading pauses.
     """
 
     checkpoint_seconds: float = bounded(5.0, gt=0, le=600)
@@ -48,8 +45,6 @@ class TallyConfig(WorkerConfig):
     session_seconds: float = bounded(30.0, gt=0, le=3600)
     stop_seconds: float = bounded(20.0, gt=0, le=600)
     stall_seconds: float = bounded(120.0, gt=0, le=3600)
-    tick_seconds: float = bounded(1.0, fixed=True, ge=1, le=60)
-    writes_in_flight: int = bounded(2000, fixed=True, ge=1, le=100_000)
 
     def check(self) -> None:
         """Check that a worker polls often enough for its session."""

@@ -6,13 +6,13 @@ the ids of the batches that were accepted into open windows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import orjson
 import structlog
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.transport import Partition, Reader, Record, TopicInfo, Topics
+from calmstream.broker.transport import Partition, Reader, TopicInfo, Topics
 from calmstream.common.errors import FatalError, ForeignRecord
 from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
@@ -22,10 +22,6 @@ from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.log_ends import lost_records
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.state import PartitionState, decode_state, partition_key
-
-ReadWhole = Callable[[Collection[Partition]], Iterable[Record]]
-"""Reads partitions from their starts to their ends."""
-
 
 Restored = tuple[dict[Partition, PartitionFold], dict[Partition, int]]
 """The folds of restored partitions, and the ends of their logs then."""
@@ -51,7 +47,7 @@ class Restorer:
     def restore(self, partitions: Collection[Partition]) -> Restored:
         """Restore input partitions; counting continues at ``next_offset`` of each checkpoint."""
         infos = self._topics.describe(sorted({partition.topic for partition in partitions}))
-        states = newest_states(self._plan, self._names, partitions, self._reader.whole)
+        states = newest_states(self._plan, self._names, partitions, self._reader)
         # The ends are fetched after the states. So an end below a next_offset proves that the
         # broker has lost records.
         starts, ends = self._topics.log_starts(partitions), self._topics.log_ends(partitions)
@@ -72,7 +68,7 @@ class Restorer:
         """Return whether the state has every partition, read to its end, all windows closed."""
         inputs = self._names.inputs
         ends = self._topics.log_ends(inputs)
-        states = newest_states(self._plan, self._names, inputs, self._reader.whole)
+        states = newest_states(self._plan, self._names, inputs, self._reader)
         return len(states) == len(inputs) and all(
             state.closed_through >= self._plan.windows - 1 and state.next_offset >= ends[partition]
             for partition, state in states.items()
@@ -146,7 +142,7 @@ def check_log(
 
 
 def newest_states(
-    plan: Plan, names: TopicNames, inputs: Collection[Partition], read: ReadWhole
+    plan: Plan, names: TopicNames, inputs: Collection[Partition], reader: PatientReader
 ) -> dict[Partition, PartitionState]:
     """Return the checkpoint with the largest ``next_offset`` of each input partition that has one.
 
@@ -156,25 +152,25 @@ def newest_states(
     def decoded(partition: Partition, value: bytes) -> PartitionState:
         return decode_state(plan, names.group_of(partition.topic), value)
 
-    newest = _newest(names, inputs, read, lambda _, value: _next_offset(value))
+    newest = _newest(names, inputs, reader, lambda _, value: _next_offset(value))
     try:
         return {p: decoded(p, value) for p, value in newest.items()}
     except ForeignRecord:
-        newest = _newest(names, inputs, read, lambda p, value: decoded(p, value).next_offset)
+        newest = _newest(names, inputs, reader, lambda p, value: decoded(p, value).next_offset)
         return {p: decoded(p, value) for p, value in newest.items()}
 
 
 def _newest(
     names: TopicNames,
     inputs: Collection[Partition],
-    read: ReadWhole,
+    reader: PatientReader,
     next_offset: Callable[[Partition, bytes], int],
 ) -> dict[Partition, bytes]:
     keys = {partition_key(names.group_of(p.topic), p.number): p for p in inputs}
     state = {Partition(names.state, p.number) for p in inputs}
     best: dict[Partition, tuple[int, bytes]] = {}
     foreign = ForeignRecordCounter(structlog.get_logger("calmstream.tally").warning)
-    for record in read(state):
+    for record in reader.whole(state):
         with foreign.reading(record):
             partition = keys.get(key_of(record))
             if partition is None or record.value is None:

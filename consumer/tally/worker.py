@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 
+import numpy as np
 import structlog
 
 from calmstream.broker.names import TopicNames
 from calmstream.broker.topic_facts import verify_topics
-from calmstream.broker.transport import Broker, Partition
+from calmstream.broker.transport import Broker, Chunk, Partition, Record
 from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.common.metric_definition import MetricDefinition
 from calmstream.consumer.metrics import tally as m
 from calmstream.consumer.metrics.registry import Metrics
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.context import TallyContext, all_windows_closed_at
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.tally.assignment import AssignedPartitions
-from calmstream.consumer.tally.counting import RecordCounter
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.liveness import Liveness
 from calmstream.consumer.tally.log_ends import EndWatch
 from calmstream.consumer.tally.membership import Membership
 from calmstream.consumer.tally.restore import Restorer
 from calmstream.consumer.tally.writing.outbox import WriteOutbox
-from calmstream.consumer.tally.writing.records import write_checkpoint
+from calmstream.consumer.tally.writing.records import (
+    write_checkpoint,
+    write_closed,
+    write_dead_letter,
+)
 from calmstream.consumer.tally.writing.ticks import Ticker
 from calmstream.estimators.plan import Plan
 
@@ -36,12 +42,21 @@ _LOOK_SECONDS = 60.0
 # Maximum wait for the clients to close after the last checkpoint.
 _CLOSE_SECONDS = 5.0
 
+MAX_WRITES = 2000
+"""Maximum number of unacknowledged writes; above it reading pauses, and resumes at half of it. At
+four times it folding itself waits, because the records of one poll can cause many writes."""
+
+MAX_AHEAD_MS = 3_600_000
+"""Maximum time by which an append time may be ahead of the worker's clock: one hour. Clocks differ
+by less, unless one of them is wrong. A wrong time would close windows too early."""
+
 
 class RunningWorker:
     """The clients and the connected parts of a worker, while it is in its consumer group."""
 
     def __init__(self, context: TallyContext, broker: Broker) -> None:
         """Verify the topics, open the clients, connect the parts and join the group."""
+        self._context = context
         plan, names, config = context.plan, context.names, context.config
         used = (*names.all_reports, names.state, names.dead_letters)
         with ExitStack() as undo:
@@ -72,9 +87,54 @@ class RunningWorker:
                 ends=self.ends,
             )
             self.liveness = Liveness(context, self.assigned, membership, self.ends)
-            self.counter = RecordCounter(context, self.assigned, self.outbox, membership)
             context.retry("joining the group", lambda: membership.join(names.all_reports))
             undo.pop_all()
+
+    def count(self, chunks: Iterable[Chunk]) -> None:
+        """Fold the records of restored partitions; skip other records and those folded before."""
+        # The metrics are set once for each call, because to find the series of a label costs as
+        # much as to count a record.
+        amounts: Counter[tuple[MetricDefinition, int]] = Counter()
+        try:
+            for chunk in chunks:
+                fold = self.assigned.folds.get(chunk.partition)
+                if fold is not None:
+                    self._count_chunk(fold, chunk, amounts)
+        finally:
+            for (metric, group), amount in amounts.items():
+                self._context.metrics.inc(metric, amount, group=str(group))
+
+    def _count_chunk(
+        self, fold: PartitionFold, chunk: Chunk, amounts: Counter[tuple[MetricDefinition, int]]
+    ) -> None:
+        now_ms = self._context.clock.now_ms()
+        at = int(np.searchsorted(chunk.offset, fold.next_offset))
+        bad = np.flatnonzero(~chunk.append_time | (chunk.timestamp > now_ms + MAX_AHEAD_MS))
+        good = chunk.part(0, int(bad[0]) if len(bad) else len(chunk))
+        while at < len(good):
+            outcome = fold.fold_chunk(good, at)
+            amounts[m.RECORDS_READ, fold.group] += outcome.stop - at
+            amounts[m.REPORTS_ACCEPTED, fold.group] += int(outcome.reports.sum())
+            amounts[m.BATCHES_ACCEPTED, fold.group] += int(np.count_nonzero(outcome.reports))
+            # Everything that results is in the outbox before folding can wait, and be stopped.
+            for window in outcome.closed:
+                write_closed(self._context, self.outbox, chunk.partition, window)
+            for index, rejected in outcome.rejected.items():
+                write_dead_letter(self._context, self.outbox, good.record(index), rejected)
+            at = outcome.stop
+            if len(self.outbox) > 4 * MAX_WRITES:
+                self.outbox.drain(self.membership.keep_alive_or_stop)
+        if at < len(chunk):
+            raise _impossible_time(chunk.record(at), now_ms)
+
+    def apply_back_pressure(self) -> None:
+        """Pause reading while too many writes are not acknowledged; resume it at half of them."""
+        pending = len(self.outbox)
+        if pending > MAX_WRITES:
+            self.membership.block(True)
+        elif pending <= MAX_WRITES / 2:
+            self.membership.block(False)
+        self._context.metrics.set(m.IN_FLIGHT, pending)
 
     def close(self, timeout: float) -> None:
         """Leave the group and close all clients; wait at most ``timeout`` seconds for each."""
@@ -83,6 +143,20 @@ class RunningWorker:
         self._reader.close()
         self.topics.close()
         self.liveness.drop(tuple(self.assigned.folds))
+
+
+def _impossible_time(record: Record, now_ms: int) -> FatalError:
+    """Return the error about a record whose time must not advance the log's clock."""
+    if not record.append_time:
+        return FatalError(
+            f"{record.partition} offset {record.offset}: the sender set the time; set "
+            "message.timestamp.type=LogAppendTime on the topic and count into a new namespace"
+        )
+    return FatalError(
+        f"{record.partition} offset {record.offset}: appended at {record.timestamp} ms, over "
+        f"an hour ahead of this machine ({now_ms} ms); set the clock that is wrong, here or "
+        "at the broker, before any worker counts this record"
+    )
 
 
 class TallyWorker:
@@ -131,7 +205,7 @@ class TallyWorker:
         gone = running.assigned.release(change)
         for part in (running.outbox, running.ticker, running.liveness):
             part.drop(gone)
-        running.counter.count(records)
+        running.count(records)
         running.assigned.restore(change)
         running.outbox.settle()
         if context.clock.monotonic() >= self._checkpoint_at:
@@ -142,7 +216,7 @@ class TallyWorker:
         counted = {partition: fold.next_offset for partition, fold in assigned.folds.items()}
         running.ends.turn(dict.fromkeys(assigned.awaiting_restore, 0) | counted)
         running.ticker.turn(assigned.folds, running.liveness.at_end)
-        running.counter.apply_back_pressure()
+        running.apply_back_pressure()
         running.liveness.turn()
         self._look_whether_over(running)
         return bool(records)

@@ -183,8 +183,7 @@ class AdmissionControl:
         """Return whether these batches stay within the plan's limits, whatever their order."""
         limits = self._plan.limits
         return bool(
-            reports.max() <= limits.batch_reports
-            and len(kept) + len(reports) <= limits.batches
+            reports.max() <= limits.batch_reports and len(kept) + len(reports) <= limits.batches
         )
 
     def _one_by_one(

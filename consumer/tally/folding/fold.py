@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.broker.transport import Chunk
-from calmstream.common.errors import FatalError, Reason, Rejection
+from calmstream.common.errors import FatalError, Rejection
 from calmstream.consumer.tally.folding.admission import AdmissionControl
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally

@@ -12,6 +12,9 @@ from calmstream.consumer.runtime.retry import RetryBudget
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.estimators.wire.batch import TICK
 
+_EVERY_SECONDS = 1.0
+"""Minimum time between two ticks of a partition."""
+
 
 class Ticker:
     """Appends ticks to partitions that were read to their end and whose next window should close.
@@ -24,7 +27,6 @@ class Ticker:
         self._clock = context.clock
         self._metrics = context.metrics
         self._guard = guard  # raises when another worker may own the partitions
-        self._every = context.config.tick_seconds
         self._stall_seconds = context.config.stall_seconds
         self._last: dict[Partition, float] = {}
         self._sent: dict[Partition, tuple[float, Delivery]] = {}
@@ -50,7 +52,7 @@ class Ticker:
             for partition in folds
             if partition in overdue
             and partition not in self._sent
-            and now - self._last.get(partition, now - self._every) >= self._every
+            and now - self._last.get(partition, now - _EVERY_SECONDS) >= _EVERY_SECONDS
             and at_end(partition)
         ]
         for partition in due:

@@ -10,6 +10,7 @@ import pytest
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.runtime.context import StopRequested
+from calmstream.consumer.tally import worker as tally
 from calmstream.estimators.wire.batch import TICK
 from calmstream.estimators.wire.state import encode_state, parse_key
 from tests.support.clock import ManualClock
@@ -87,9 +88,10 @@ def test_passing_write_failures_are_retried(fault: SendFault) -> None:
         assert sample(worker, "send_retries_total") >= 4
 
 
-def test_reading_pauses_while_too_many_writes_wait() -> None:
+def test_reading_pauses_while_too_many_writes_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tally, "MAX_WRITES", 10)
     stage = Stage(small_plan(), {"retry_seconds": 1000.0})
-    worker = stage.worker(writes_in_flight=10, poll_records=5, checkpoint_seconds=600)
+    worker = stage.worker(poll_records=5, checkpoint_seconds=600)
     stage.turns(worker, count=1)
     letters = Partition(stage.names.dead_letters, 0)
     stage.broker.stall(letters)
@@ -185,9 +187,12 @@ def test_no_tick_while_the_partition_is_not_read_to_its_end() -> None:
     assert ticks_in(stage) == before
 
 
-def test_a_gap_of_very_many_windows_keeps_the_session_and_closes_all() -> None:
+def test_a_gap_of_very_many_windows_keeps_the_session_and_closes_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tally, "MAX_WRITES", 100)
     stage = Stage(small_plan(windows=3000, window=1, grace=0, skew=0))
-    worker = stage.worker(writes_in_flight=100)
+    worker = stage.worker()
     stage.turns(worker, count=1)
     stage.move_to(2999.5)
     stage.batch(2999, [1])

@@ -66,7 +66,7 @@ def test_no_role_stops_at_what_somebody_else_wrote(early: bool) -> None:
     assert followed == expected
     inputs = bench.names.inputs
     reading = PatientReader(reader, topics, SystemClock())
-    states = newest_states(bench.plan, bench.names, inputs, reading.whole)
+    states = newest_states(bench.plan, bench.names, inputs, reading)
     assert states[inputs[0]].open == {}
 
 
