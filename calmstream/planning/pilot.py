@@ -61,7 +61,7 @@ def counted(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Pilo
     """Return the running total of the newest final window; reads once and writes nothing."""
     with closing(KeptCounts(plan, broker, names, clock)) as kept:
         kept.refresh()
-        newest = kept.newest()
+        newest = max(kept.windows(), default=None)
         total = None if newest is None else kept.tallies(newest)[1]
         if newest is None or total is None:
             return PilotCounts((), 0)

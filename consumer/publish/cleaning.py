@@ -13,6 +13,9 @@ from calmstream.consumer.publish.set_writer import KeyedRecord, SetWriter
 from calmstream.estimators.wire.snapshot import Kind, parse_key
 from calmstream.estimators.wire.state import closed_key
 
+_MOST_RECORDS = 10_000
+"""Maximum number of deletions of each kind at once."""
+
 
 class Cleaner:
     """Writes tombstones from time to time."""
@@ -40,15 +43,16 @@ class Cleaner:
         if now < self._next:
             return 0
         self._next = now + self._config.clean_seconds
-        limit = self._config.clean_records
         closed: dict[int, list[KeyedRecord]] = {}
-        for group, partition, window in islice(self._unneeded_closed(), limit):
+        for group, partition, window in islice(self._unneeded_closed(), _MOST_RECORDS):
             closed.setdefault(partition, []).append((closed_key(group, partition, window), None))
         if closed:
             self._check_counts()
         for number, records in closed.items():
             self._writer.deliver(self._names.state, records, number)
-        early: list[KeyedRecord] = [(key, None) for key in islice(self._outdated_early(), limit)]
+        early: list[KeyedRecord] = [
+            (key, None) for key in islice(self._outdated_early(), _MOST_RECORDS)
+        ]
         self._writer.deliver(self._names.snapshots, early, 0)
         return len(early) + sum(map(len, closed.values()))
 

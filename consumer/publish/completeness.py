@@ -6,18 +6,10 @@ revision. Only then may anything be deleted that they can be computed from again
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from calmstream.consumer.subscribe.assembler import SetId
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.counts import CountsHeader, read_record
 from calmstream.estimators.wire.snapshot import Kind, Manifest, Revision
-
-
-class Closed(NamedTuple):
-    """A final or a total: a set that cannot change any more."""
-
-    window: int
-    kind: Kind
 
 
 class Completeness:
@@ -29,7 +21,7 @@ class Completeness:
         self._waiting: dict[int, Revision] = {}
         self._complete: dict[Kind, set[int]] = {Kind.FINAL: set(), Kind.TOTAL: set()}
 
-    def read_counts(self, key: bytes, value: bytes | None) -> tuple[CountsHeader, Closed | None]:
+    def read_counts(self, key: bytes, value: bytes | None) -> tuple[CountsHeader, SetId | None]:
         """Read a record of the counts topic; return its header and the final that it completes."""
         header = read_record(self._plan, key, value)
         window = header.window
@@ -38,10 +30,10 @@ class Completeness:
         self._kept.setdefault(window, {})[header.group] = header.revision
         return header, self._settle(window) if window in self._waiting else None
 
-    def found(self, manifest: Manifest) -> Closed | None:
+    def found(self, manifest: Manifest) -> SetId | None:
         """Note a final or total that was assembled; return it if it is complete now."""
         if manifest.kind is Kind.TOTAL or not manifest.counts:
-            return self._done(Closed(manifest.window, manifest.kind))
+            return self._done(SetId(manifest.window, manifest.kind))
         self._waiting[manifest.window] = manifest.revision
         return self._settle(manifest.window)
 
@@ -55,15 +47,15 @@ class Completeness:
     def count(self, kind: Kind) -> int:
         return len(self._complete[kind])
 
-    def _settle(self, window: int) -> Closed | None:
+    def _settle(self, window: int) -> SetId | None:
         kept = self._kept.get(window, {})
         groups = range(len(self._plan.groups))
         found = tuple(offset for group in groups for offset in kept.get(group, ()))
         if found != self._waiting[window]:
             return None
-        return self._done(Closed(window, Kind.FINAL))
+        return self._done(SetId(window, Kind.FINAL))
 
-    def _done(self, closed: Closed) -> Closed:
+    def _done(self, closed: SetId) -> SetId:
         self._complete[closed.kind].add(closed.window)
         if closed.kind is Kind.FINAL:
             self._kept.pop(closed.window, None)

@@ -17,9 +17,6 @@ class PublisherConfig(WorkerConfig):
         poll_seconds: maximum time for which one poll waits for records.
         send_seconds: maximum wait for the acknowledgement of one set.
         clean_seconds: time between two searches for records that can be deleted.
-        clean_records: maximum number of deletions of each kind in one search.
-        rewrite_seconds: pause before a set is written again that was written several times and was
-            never read back complete.
         test_changes: whether the newest final is tested for changes against the windows before.
         track: whether every final has a current set.
         note: what a manifest states first among its processing steps; empty for nothing.
@@ -29,8 +26,6 @@ class PublisherConfig(WorkerConfig):
     poll_seconds: float = bounded(0.2, fixed=True, ge=0, le=5)
     send_seconds: float = bounded(30.0, fixed=True, gt=0, le=600)
     clean_seconds: float = bounded(60.0, fixed=True, ge=0, le=86_400)
-    clean_records: int = bounded(10_000, fixed=True, ge=1, le=1_000_000)
-    rewrite_seconds: float = bounded(60.0, fixed=True, gt=0, le=86_400)
     test_changes: bool = True
     track: bool = bounded(True, fixed=True)
     note: str = bounded("", fixed=True)

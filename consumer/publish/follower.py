@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 
 from calmstream.broker.transport import Partition, Reader, Record, Topics
 from calmstream.consumer.metrics.publisher import FOREIGN
-from calmstream.consumer.publish.completeness import Closed, Completeness
+from calmstream.consumer.publish.completeness import Completeness
 from calmstream.consumer.publish.config import PublisherContext
 from calmstream.consumer.publish.merge import StateMerger
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from calmstream.consumer.runtime.read_topics import EndCheck
-from calmstream.consumer.subscribe.assembler import SnapshotAssembler
+from calmstream.consumer.subscribe.assembler import SetId, SnapshotAssembler
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind, Manifest, parse_key
 
@@ -151,7 +151,7 @@ class TopicFollower:
             unfinished.read(header.window, header.group, value)
         self._complete(closed)
 
-    def _complete(self, closed: Closed | None) -> None:
+    def _complete(self, closed: SetId | None) -> None:
         if closed is not None and self.completeness.both(closed.window):
             self.merger.settle(closed.window)
 

@@ -6,16 +6,18 @@ from collections import deque
 from typing import NamedTuple
 
 from calmstream.consumer.metrics.publisher import WINDOWS_WAITING
-from calmstream.consumer.publish.completeness import Closed
 from calmstream.consumer.publish.config import PublisherContext
 from calmstream.consumer.publish.follower import TopicFollower
 from calmstream.consumer.publish.merge import MergedWindow
-from calmstream.consumer.subscribe.assembler import above
+from calmstream.consumer.subscribe.assembler import SetId, above
 from calmstream.estimators.wire.snapshot import Kind
 
 _QUICK_ATTEMPTS = 5
 """Number of times that a set is written without a pause if it is never read back complete. After
 that, another program probably overwrites it, and a pause limits the load."""
+
+REWRITE_SECONDS = 60.0
+"""This pause."""
 
 
 class _Sent(NamedTuple):
@@ -36,7 +38,7 @@ class Schedule:
         self._clock = context.clock
         self._config = context.config
         # Each final and total that was written and not read back yet.
-        self._sent: dict[Closed, _Sent] = {}
+        self._sent: dict[SetId, _Sent] = {}
         self._sent_early: dict[int, MergedWindow] = {}
         self._early_due: deque[int] = deque()
         self._next_refresh = self._clock.monotonic()
@@ -61,7 +63,7 @@ class Schedule:
 
     def attempt(self, merged: MergedWindow) -> int:
         """Note that a set is about to be written; return the number of this attempt, from 1 on."""
-        set_id = Closed(merged.window, merged.kind)
+        set_id = SetId(merged.window, merged.kind)
         attempts = self._sent[set_id].attempts + 1 if set_id in self._sent else 1
         if attempts >= _QUICK_ATTEMPTS:
             self._context.log.error(
@@ -77,10 +79,10 @@ class Schedule:
         if merged.kind is Kind.EARLY:
             self._sent_early[merged.window] = merged
         else:
-            pause = self._config.rewrite_seconds if attempts >= _QUICK_ATTEMPTS else 0.0
+            pause = REWRITE_SECONDS if attempts >= _QUICK_ATTEMPTS else 0.0
             again_at = self._clock.monotonic() + pause
             sent = _Sent(manifest, counts, attempts, again_at)
-            self._sent[Closed(merged.window, merged.kind)] = sent
+            self._sent[SetId(merged.window, merged.kind)] = sent
 
     def _forget_completed(self) -> None:
         """Forget the sets that were read back complete."""
@@ -95,12 +97,12 @@ class Schedule:
         merger, completeness = self._follower.merger, self._follower.completeness
         for window in merger.closed_windows():
             for kind in (Kind.FINAL, Kind.TOTAL):
-                set_id = Closed(window, kind)
+                set_id = SetId(window, kind)
                 if not (completeness.complete(window, kind) or self._on_its_way(set_id)):
                     return merger.closed(window, kind)
         return None
 
-    def _on_its_way(self, set_id: Closed) -> bool:
+    def _on_its_way(self, set_id: SetId) -> bool:
         """Return whether a set was written and not read back yet, or must not be rewritten yet."""
         sent = self._sent.get(set_id)
         if sent is None:

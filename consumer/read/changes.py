@@ -8,7 +8,7 @@ from typing import Any
 
 from calmstream.common.errors import InvalidInput
 from calmstream.consumer.read.history import DEPENDENT, Counted, History
-from calmstream.consumer.read.ranges import PREVIOUS, NoReports, Windows
+from calmstream.consumer.read.ranges import PREVIOUS, NoAnswer, Windows
 from calmstream.consumer.subscribe.frame import Frame, FrameColumns
 from calmstream.estimators.analysis.grouped import difference
 from calmstream.estimators.changes import Comparison, Source, compare, source
@@ -118,8 +118,8 @@ def _counted(history: History, windows: Windows, which: str) -> Counted:
     """Return the counts of one side; an error says what to choose."""
     try:
         return history.counted(windows)
-    except NoReports as error:
-        raise NoReports(f"{error}: choose other {which}") from None
+    except NoAnswer as error:
+        raise NoAnswer(error.why, f"{error}: choose other {which}") from None
 
 
 def with_modelled(found: Changes) -> Changes:

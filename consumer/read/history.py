@@ -13,7 +13,7 @@ from calmstream.broker.transport import Broker
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import FatalError, InvalidInput
 from calmstream.consumer.read.kept import KeptCounts
-from calmstream.consumer.read.ranges import NoReports, NotFinal, NotKept, Windows, read_windows
+from calmstream.consumer.read.ranges import NoAnswer, Windows, read_windows
 from calmstream.consumer.subscribe.assembler import Table
 from calmstream.consumer.subscribe.frame import FrameColumns
 from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE, connected, plan_names
@@ -246,7 +246,7 @@ class History:
         if isinstance(text, Windows):
             return text
         if newest is None:
-            raise NotFinal("no window is final yet")
+            raise NoAnswer("not_final", "no window is final yet")
         return read_windows(text, self.plan, newest, after)
 
     def counted(self, windows: Windows) -> Counted:
@@ -261,16 +261,16 @@ class History:
 
     def window_counts(self, window: int) -> list[Tally]:
         """Return the counts of one kept window, one tally per group."""
-        return self._window(window)[0]
+        return self._kept.tallies(window)[0]
 
     def _count(self, windows: Windows) -> Counted:
         now = None
         if windows.current:
-            self._window(windows.last)
+            self._kept.tallies(windows.last)  # for its error
             now = self._kept.current(windows.last)
         tallies = self._tallies(windows) if now is None else now.reduced()
         if not any(tally.reports for tally in (tallies if now is None else now.tallies)):
-            raise NoReports(f"{windows} received no reports")
+            raise NoAnswer("no_reports", f"{windows} received no reports")
         flags = []
         forged = any(self._kept.suspicious(w) for w in range(windows.first, windows.last + 1))
         # What a discount leaves of forged counts looks like no forged window.
@@ -285,23 +285,15 @@ class History:
 
     def _tallies(self, windows: Windows) -> list[Tally]:
         """Take the difference of two totals where both are kept; else add all windows."""
-        own, last = self._window(windows.last)
+        own, last = self._kept.tallies(windows.last)
         if windows.first in (0, windows.last):
             return own if windows.first else last
         if self._kept.kept(windows.first - 1):
             before = self._kept.tallies(windows.first - 1)[1]
             return [_minus(a, b) for a, b in zip(last, before, strict=True)]
         for window in range(windows.first, windows.last):
-            own = [a + b for a, b in zip(own, self._window(window)[0], strict=True)]
+            own = [a + b for a, b in zip(own, self.window_counts(window), strict=True)]
         return own
-
-    def _window(self, window: int) -> tuple[list[Tally], list[Tally]]:
-        """Return the counts of one window, and those of all windows through it."""
-        if not self._kept.kept(window):
-            raise NotKept(
-                f"window {window} is not kept: its counts are missing from the counts topic"
-            )
-        return self._kept.tallies(window)
 
 
 def _answer(found: GroupedTable, *sides: Counted, more: tuple[str, ...] = ()) -> Answer:

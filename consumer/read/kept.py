@@ -10,6 +10,7 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker, Partition
 from calmstream.common.clock import Clock
 from calmstream.common.errors import ForeignRecord
+from calmstream.consumer.read.ranges import NoAnswer
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, key_of
 from calmstream.consumer.runtime.read_topics import TopicReader
 from calmstream.estimators.plan import Plan
@@ -58,9 +59,6 @@ class KeptCounts:
     def windows(self) -> list[int]:
         return [window for window in sorted(self._records) if self.kept(window)]
 
-    def newest(self) -> int | None:
-        return max(self.windows(), default=None)
-
     def revision(self, window: int) -> Revision:
         """Return the revision of a window: those of its groups, one after another."""
         records = self._records.get(window, {})
@@ -70,7 +68,12 @@ class KeptCounts:
         return any(header.suspicious for header, _ in self._records.get(window, {}).values())
 
     def tallies(self, window: int) -> tuple[list[Tally], list[Tally]]:
-        """Return the tallies of a kept window, and those of all windows through it."""
+        """Return the tallies of a window, and those of all windows through it."""
+        if not self.kept(window):
+            raise NoAnswer(
+                "not_kept",
+                f"window {window} is not kept: its counts are missing from the counts topic",
+            )
         records = self._records[window]
         found = [
             counts.decode_counts(self._plan, records[group][1])

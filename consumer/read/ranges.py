@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from typing import Any
+from typing import Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from calmstream.common.errors import InvalidInput
@@ -26,16 +26,12 @@ _UNITS = {"": "window", "m": "minute", "h": "hour", "d": "day", "w": "week"}
 _MILLISECONDS = {"minute": 60_000, "hour": 3_600_000, "day": 86_400_000, "week": 604_800_000}
 
 
-class NotFinal(InvalidInput):
-    """A window is not final yet, or the plan has no such window."""
+class NoAnswer(InvalidInput):
+    """Windows about which nothing can be said, and why."""
 
-
-class NotKept(InvalidInput):
-    """The counts of a window are not in the counts topic."""
-
-
-class NoReports(InvalidInput):
-    """The windows received no reports."""
+    def __init__(self, why: Literal["not_final", "not_kept", "no_reports"], message: str) -> None:
+        super().__init__(message)
+        self.why: Literal["not_final", "not_kept", "no_reports"] = why
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +80,7 @@ def read_windows(text: str, plan: Plan, newest: int, after: Windows | None = Non
     text = text.strip()
     if after is not None and text in (PREVIOUS, BEFORE):
         if after.first == 0:
-            raise NotFinal(f"no window is before {after}")
+            raise NoAnswer("not_final", f"no window is before {after}")
         first = 0 if text == BEFORE else max(0, after.first - len(after))
         return Windows(first, after.first - 1)
     if text == TOTAL:
@@ -105,7 +101,7 @@ def read_windows(text: str, plan: Plan, newest: int, after: Windows | None = Non
             f"windows {text!r}: no final window is in this range; {_known(plan, newest)}"
         )
     if found.last > newest:
-        raise NotFinal(f"windows {text!r}: the newest final window is {newest}")
+        raise NoAnswer("not_final", f"windows {text!r}: the newest final window is {newest}")
     return found
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calmstream.common.errors import InvalidInput
 from calmstream.consumer.read.history import Answer, History
-from calmstream.consumer.read.ranges import NoReports, Windows
+from calmstream.consumer.read.ranges import NoAnswer, Windows
 from calmstream.consumer.subscribe.frame import FrameColumns
 from calmstream.estimators.analysis.words import bucket_shares, candidates, decode, kind_of, reports
 from calmstream.estimators.plan import Plan
@@ -80,7 +80,7 @@ def word_shares(
     counted = history.counted(history.windows_of(windows))
     populations = bucket_shares(plan, counted.tallies, name, place)  # all devices, or each label
     if not (count := reports(plan, counted.tallies, name, place)):
-        raise NoReports(f"{counted.windows} has no reports about {name}")
+        raise NoAnswer("no_reports", f"{counted.windows} has no reports about {name}")
     places = kind_of(plan, name).all_buckets(raw)
     found = [decode(one, places) for one in populations]
     # Within a label: of its own devices. A label that nobody has is left as it is.

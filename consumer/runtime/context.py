@@ -73,11 +73,6 @@ class PlanContext(Generic[C]):
     log: FilteringBoundLogger
     stop: threading.Event = field(default_factory=threading.Event)
 
-    def check_stop(self) -> None:
-        """End a long wait by an error if the worker was asked to stop."""
-        if self.stop.is_set():
-            raise StopRequested
-
     def retry(self, what: str, call: Callable[[], T]) -> T:
         """Repeat a call to the broker until it succeeds, for ``retry_seconds``. Blocks."""
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from calmstream.common.version import version
 from calmstream.consumer.serve.problems import Problem, Refused
 
-Submit = Callable[[], Future[bytes]]
-
 
 @dataclass(slots=True, eq=False)
 class _Computation:
@@ -37,7 +35,7 @@ class Answers:
     def has(self, etag: str) -> bool:
         return etag in self._kept
 
-    async def get(self, etag: str, submit: Submit) -> bytes:
+    async def get(self, etag: str, submit: Callable[[], Future[bytes]]) -> bytes:
         """Return a kept answer, or compute it once for all who wait, while anybody waits."""
         if etag in self._kept:
             self._kept.move_to_end(etag)

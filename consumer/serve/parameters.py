@@ -9,7 +9,7 @@ from math import prod
 from starlette.datastructures import QueryParams
 
 from calmstream.common.errors import InvalidInput
-from calmstream.consumer.read.ranges import TOTAL, NotFinal, Windows, read_windows
+from calmstream.consumer.read.ranges import TOTAL, NoAnswer, Windows, read_windows
 from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.problems import Problem, Refused, refusal
 
@@ -69,7 +69,7 @@ class Parameters:
             raise Refused(Problem.NOT_FINAL, "no window is final yet")
         try:
             return read_windows(self.text(name, default), service.plan, newest, after)
-        except NotFinal as error:
+        except NoAnswer as error:
             raise refusal(error) from None
         except InvalidInput as error:
             raise Refused(Problem.MALFORMED, str(error)) from None

@@ -53,7 +53,7 @@ class PlanService:
         self.plan = plan
         self.names = plan_names(plan, namespace, output_namespace)
         self.namespace = output_namespace or namespace
-        self.results = Results(settings.table_bytes)
+        self.results = Results()
         self.kept: list[int] = []
         self._broker = broker
         self._spaces = {"namespace": namespace, "output_namespace": output_namespace}

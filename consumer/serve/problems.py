@@ -8,7 +8,7 @@ from enum import StrEnum
 from calmstream.common.errors import CalmstreamError, DomainError, InvalidInput, RecoverableError
 from calmstream.common.http import answer
 from calmstream.common.http.answer import CONNECTION_KINDS, HttpReply, ReplyKind
-from calmstream.consumer.read.ranges import NoReports, NotFinal, NotKept
+from calmstream.consumer.read.ranges import NoAnswer
 
 
 class Problem(StrEnum):
@@ -82,16 +82,14 @@ class Refused(Exception):  # noqa: N818 - it is an outcome, not a defect
 
 
 def refusal(error: CalmstreamError) -> Refused:
-    by_type = (
-        (NotFinal, Problem.NOT_FINAL),
-        (NotKept, Problem.NOT_KEPT),
-        (NoReports, Problem.NO_REPORTS),
-        (DomainError, Problem.REFUSED),
-        (InvalidInput, Problem.REFUSED),
-        (RecoverableError, Problem.UNAVAILABLE),
-    )
-    kind = next((problem for error_type, problem in by_type if isinstance(error, error_type)), None)
-    return Refused(kind or Problem.UNREADABLE, str(error))
+    if isinstance(error, NoAnswer):
+        kind = Problem(error.why)
+    elif isinstance(error, (DomainError, InvalidInput)):
+        kind = Problem.REFUSED
+    else:
+        unavailable = isinstance(error, RecoverableError)
+        kind = Problem.UNAVAILABLE if unavailable else Problem.UNREADABLE
+    return Refused(kind, str(error))
 
 
 def answer_to(problem: Problem, detail: str = "") -> HttpReply:

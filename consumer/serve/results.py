@@ -11,6 +11,7 @@ from calmstream.estimators.wire.snapshot import Kind, Manifest, MarginalRecord, 
 
 MAX_ATTRIBUTES = 2  # published tables of more attributes are not kept for series
 _NUMBER_BYTES = 32  # of a number in a tuple
+TABLE_BYTES = 128 << 20  # of tables of single windows that are kept for series
 
 
 Tables = Mapping[frozenset[str], MarginalRecord]  # of a window, by their attributes
@@ -19,14 +20,14 @@ Tables = Mapping[frozenset[str], MarginalRecord]  # of a window, by their attrib
 class Results:
     """Finals, the newest early counts, tables of the newest finals. Safe for several threads."""
 
-    def __init__(self, table_bytes: int) -> None:
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._finals: dict[int, Manifest] = {}
         # The newest counts of a window that is not final, and the newest final window.
         self.early: Manifest | None = None
         self.newest: int | None = None
         self._tables: dict[tuple[int, Kind], Tables] = {}
-        self._room = table_bytes
+        self._room = TABLE_BYTES
 
     def final(self, window: int) -> Manifest | None:
         """Return the manifest of a final window, without its long parts."""

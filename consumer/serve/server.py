@@ -27,6 +27,8 @@ from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE
 from calmstream.estimators.plan import Plan
 
 _TURN_SECONDS = 0.2
+MAX_WAITING = 256  # questions of one plan that wait for their turn; further ones get 503
+_IDLE_SECONDS = 30.0  # after which a connection without a request is closed
 
 
 class ResultsServer:
@@ -58,7 +60,7 @@ class ResultsServer:
                 namespace=namespace,
                 output_namespace=output_namespace,
                 settings=settings,
-                queue=Queue(self._threads, settings.max_waiting),
+                queue=Queue(self._threads, MAX_WAITING),
                 clock=clock,
             )
 
@@ -83,7 +85,7 @@ class ResultsServer:
             requests=settings.max_requests,
             sending_bytes=settings.sending_bytes,
             request_seconds=settings.request_seconds,
-            idle_seconds=settings.idle_seconds,
+            idle_seconds=_IDLE_SECONDS,
             cancels=True,
         )
         self.connections = Connections(limits, metrics.connection_refused)

@@ -17,8 +17,8 @@ from calmstream.common.files import exclusive, real_path, write_durably
 from calmstream.common.text import plan_name
 from calmstream.consumer.sink.arrow_rows import results_table
 from calmstream.consumer.sink.columns import OF_SET, statistic_rows
-from calmstream.consumer.sink.target import SetId, Stored, newest, replaced, set_id
-from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.consumer.sink.target import Stored, newest, replaced
+from calmstream.consumer.subscribe.assembler import SetId, Snapshot
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind, Revision
 
@@ -57,14 +57,14 @@ class ParquetTarget:
             # Of a process that was killed; the lock keeps others out.
             for left in folder.glob(".*.tmp"):
                 left.unlink(missing_ok=True)
-            ids = {i for one in sets for i in (set_id(one), SetId(one.window, Kind.FINAL))}
+            ids = {i for one in sets for i in (one.set_id, SetId(one.window, Kind.FINAL))}
             stored = {i: at for i in ids if (at := _offsets(folder / _name(i))) is not None}
             chosen = newest(sets, stored)
             for one in chosen:
-                self._write(folder / _name(set_id(one)), namespace, one)
+                self._write(folder / _name(one.set_id), namespace, one)
             # Early sets of windows whose final was stored before are left by a crash in between.
             for one in sets:
-                for old in set(replaced(one)) - {set_id(one)}:
+                for old in set(replaced(one)) - {one.set_id}:
                     (folder / _name(old)).unlink(missing_ok=True)
         return Stored(len(chosen), sum(one.cells for one in chosen))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from calmstream.common.errors import InvalidInput
-from calmstream.consumer.subscribe.assembler import Snapshot, above
+from calmstream.consumer.subscribe.assembler import SetId, Snapshot, above
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind, Revision
 
@@ -47,22 +47,10 @@ class Target(Protocol):
         """Release everything."""
 
 
-class SetId(NamedTuple):
-    """What identifies a set within one plan and output namespace."""
-
-    window: int
-    kind: Kind
-
-
-def set_id(one: Snapshot) -> SetId:
-    return SetId(one.window, one.kind)
-
-
 def replaced(new: Snapshot) -> tuple[SetId, ...]:
-    window, kind = set_id(new)
-    if kind is Kind.FINAL:
-        return (set_id(new), SetId(window, Kind.EARLY))
-    return (set_id(new),)
+    if new.kind is Kind.FINAL:
+        return (new.set_id, SetId(new.window, Kind.EARLY))
+    return (new.set_id,)
 
 
 def newest(sets: Iterable[Snapshot], stored: Mapping[SetId, Revision]) -> list[Snapshot]:
@@ -70,13 +58,13 @@ def newest(sets: Iterable[Snapshot], stored: Mapping[SetId, Revision]) -> list[S
     now, chosen = dict(stored), dict[SetId, Snapshot]()
     for new in sets:
         late = new.kind is Kind.EARLY and SetId(new.window, Kind.FINAL) in now
-        if late or not above(new.revision, now.get(set_id(new))):
+        if late or not above(new.revision, now.get(new.set_id)):
             continue
         for old in replaced(new):
             now.pop(old, None)
             chosen.pop(old, None)
-        now[set_id(new)] = new.revision
-        chosen[set_id(new)] = new
+        now[new.set_id] = new.revision
+        chosen[new.set_id] = new
     return list(chosen.values())
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,13 @@ OF_CELL: Mapping[str, Callable[[Manifest], Any]] = {
 }
 """What a row of a cell says of its set, with the same names in a notebook, in files and in
 databases, where it also says the output namespace."""
+
+
+class SetId(NamedTuple):
+    """What identifies a set within one plan and output namespace."""
+
+    window: int
+    kind: Kind
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,6 +105,10 @@ class Snapshot(Frame):
     def kind(self) -> Kind:
         """The kind of the set: early, final, total or current."""
         return self.manifest.kind
+
+    @property
+    def set_id(self) -> SetId:
+        return SetId(self.window, self.kind)
 
     @property
     def revision(self) -> Revision:
@@ -174,8 +185,6 @@ def above(revision: Revision, other: Revision | None) -> bool:
     return all(a >= b for a, b in zip(revision, other, strict=True))
 
 
-# A set is identified by its window and its kind.
-_SetId = tuple[int, Kind]
 _Record = MarginalRecord | Manifest
 
 
@@ -187,8 +196,8 @@ class SnapshotAssembler:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._pending: dict[_SetId, dict[bytes, _Record]] = {}
-        self._returned: dict[_SetId, Revision] = {}
+        self._pending: dict[SetId, dict[bytes, _Record]] = {}
+        self._returned: dict[SetId, Revision] = {}
         self._complete_windows: dict[Kind, set[int]] = {
             kind: set() for kind in Kind if kind is not Kind.EARLY
         }
@@ -197,7 +206,7 @@ class SnapshotAssembler:
         """Read one record of the snapshots topic; return the set that it completes, if any."""
         window, kind, _ = parse_key(key)
         if value is None:
-            self._forget((window, kind), key)
+            self._forget(SetId(window, kind), key)
             return None
         record = decode(value, self._plan)
         if record.key != key:
@@ -205,7 +214,7 @@ class SnapshotAssembler:
         return self.add(record)
 
     def add(self, record: MarginalRecord | Manifest) -> Snapshot | None:
-        set_id = (record.window, record.kind)
+        set_id = SetId(record.window, record.kind)
         if not self._wanted(set_id, record.revision):
             return None
         pending = self._pending.setdefault(set_id, {})
@@ -221,19 +230,19 @@ class SnapshotAssembler:
 
     def revision(self, window: int) -> Revision | None:
         """Return the revision of the last complete early set; None after the window's final."""
-        return self._returned.get((window, Kind.EARLY))
+        return self._returned.get(SetId(window, Kind.EARLY))
 
     def count(self, kind: Kind) -> int:
         return len(self._complete_windows[kind])
 
-    def _wanted(self, set_id: _SetId, revision: Revision) -> bool:
+    def _wanted(self, set_id: SetId, revision: Revision) -> bool:
         window, kind = set_id
         if kind is Kind.EARLY:
             final = window in self._complete_windows[Kind.FINAL]
             return not final and above(revision, self._returned.get(set_id))
         return window not in self._complete_windows[kind]
 
-    def _complete(self, set_id: _SetId, pending: dict[bytes, _Record]) -> Snapshot | None:
+    def _complete(self, set_id: SetId, pending: dict[bytes, _Record]) -> Snapshot | None:
         window, kind = set_id
         manifest = pending.get(manifest_key(window, kind))
         if not isinstance(manifest, Manifest):
@@ -249,7 +258,7 @@ class SnapshotAssembler:
         self._note_complete(set_id, manifest.revision)
         return Snapshot(manifest, {table.attributes: table for table in tables})
 
-    def _note_complete(self, set_id: _SetId, revision: Revision) -> None:
+    def _note_complete(self, set_id: SetId, revision: Revision) -> None:
         """Note that a set is returned, and forget records that no later set can need."""
         window, kind = set_id
         if kind is Kind.EARLY:
@@ -263,10 +272,10 @@ class SnapshotAssembler:
             self._pending.pop(set_id)
         if kind is Kind.FINAL:
             # A final replaces the early sets of its window; their records are not needed any more.
-            self._returned.pop((window, Kind.EARLY), None)
-            self._pending.pop((window, Kind.EARLY), None)
+            self._returned.pop(SetId(window, Kind.EARLY), None)
+            self._pending.pop(SetId(window, Kind.EARLY), None)
 
-    def _forget(self, set_id: _SetId, key: bytes) -> None:
+    def _forget(self, set_id: SetId, key: bytes) -> None:
         pending = self._pending.get(set_id, {})
         pending.pop(key, None)
         if not pending:

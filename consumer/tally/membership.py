@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from calmstream.broker.transport import AssignmentChanges, Chunk, GroupReader, Partition
 from calmstream.common.errors import FatalError, RecoverableError
-from calmstream.consumer.runtime.context import TallyContext
+from calmstream.consumer.runtime.context import StopRequested, TallyContext
 from calmstream.consumer.runtime.retry import RetryBudget
 
 # Time between two polls that only keep the membership alive.
@@ -57,7 +57,8 @@ class Membership:
 
     def keep_alive_or_stop(self) -> None:
         """Keep alive, or end the operation by an error if the worker was asked to stop."""
-        self._context.check_stop()
+        if self._context.stop.is_set():
+            raise StopRequested
         self.keep_alive()
 
     def guard(self) -> None:

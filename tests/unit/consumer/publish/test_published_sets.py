@@ -12,7 +12,7 @@ from calmstream.common.errors import RecoverableError
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.merge import MergedWindow
-from calmstream.consumer.publish.schedule import _QUICK_ATTEMPTS
+from calmstream.consumer.publish.schedule import _QUICK_ATTEMPTS, REWRITE_SECONDS
 from calmstream.consumer.publish.session import PublishingSession
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.wire.snapshot import Kind, decode, encode
@@ -203,11 +203,11 @@ def test_a_set_that_is_not_read_back_complete_is_written_again_after_a_pause(
     of_an_attempt = 2 * SET_RECORDS  # a final and a total
     assert len(bench.snapshot_records()) == _QUICK_ATTEMPTS * of_an_attempt
     for attempt in (_QUICK_ATTEMPTS + 1, _QUICK_ATTEMPTS + 2):
-        bench.clock.advance(bench.config.rewrite_seconds + 1)
+        bench.clock.advance(REWRITE_SECONDS + 1)
         work(publication)
         assert len(bench.snapshot_records()) == attempt * of_an_attempt
     monkeypatch.setattr(publication.follower.assembler, "read", read)
-    bench.clock.advance(bench.config.rewrite_seconds + 1)
+    bench.clock.advance(REWRITE_SECONDS + 1)
     work(publication)
     assert publication.follower.assembler.count(Kind.FINAL) == 1
     assert publication.follower.assembler.count(Kind.TOTAL) == 1

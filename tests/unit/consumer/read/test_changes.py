@@ -9,7 +9,7 @@ import pytest
 
 from calmstream.common.errors import InvalidInput
 from calmstream.consumer.read.changes import changes, changes_of_plans, require_same_domain
-from calmstream.consumer.read.ranges import NoReports
+from calmstream.consumer.read.ranges import NoAnswer
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.kinds import CHOSEN, Choice, Number, Ordered
 from calmstream.estimators.plan import Guarantee, Plan
@@ -87,9 +87,9 @@ def test_a_side_without_reports_is_refused_with_what_to_choose() -> None:
     bench.put_all()
     work(bench.publication())
     with asking(bench) as history:
-        with pytest.raises(NoReports, match=r"window 0 received no reports: .* to test against"):
+        with pytest.raises(NoAnswer, match=r"window 0 received no reports: .* to test against"):
             changes(history, "1", "previous")
-        with pytest.raises(NoReports, match=r"window 2 received no reports: .* windows to test$"):
+        with pytest.raises(NoAnswer, match=r"window 2 received no reports: .* windows to test$"):
             changes(history, "2", "1")
 
 

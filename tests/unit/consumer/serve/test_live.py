@@ -13,6 +13,7 @@ from calmstream.broker.transport import Partition, Reader, Topics
 from calmstream.common.errors import RecoverableError
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.read.history import History
+from calmstream.consumer.serve import server
 from calmstream.consumer.serve.problems import Problem
 from tests.support.publisher import Bench, published_plan, work
 from tests.support.serving import Serving, filled, serving, serving_bench, wait_for
@@ -220,7 +221,8 @@ def test_more_questions_than_may_wait_are_refused(monkeypatch: pytest.MonkeyPatc
         found: str = live.get(f"/tables?attributes={attributes}").json()["type"]
         return found.rpartition(":")[2]
 
-    with serving_bench(bench, answer_seconds=0.1, max_waiting=1) as live:
+    monkeypatch.setattr(server, "MAX_WAITING", 1)
+    with serving_bench(bench, answer_seconds=0.1) as live:
         finish_jobs(live)
         monkeypatch.setattr(History, "ask", slow)
         assert problem("a0") == "slow"

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from calmstream.common.errors import InvalidInput, RecoverableError
-from calmstream.consumer.sink.target import SetId, Target
-from calmstream.consumer.subscribe.assembler import Snapshot, above
+from calmstream.consumer.sink.target import Target
+from calmstream.consumer.subscribe.assembler import SetId, Snapshot, above
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.view import View
