@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Self
 
 import orjson
 
@@ -51,40 +51,48 @@ class HttpReply:
         return b"\r\n".join([*lines, b"", self.body])
 
 
-def problem(
-    kinds: Mapping[Any, ReplyKind],
-    reason: str,
-    detail: str = "",
-    *,
-    retry_after: int | None = None,
-    headers: Headers = (),
-    **members: Any,
-) -> HttpReply:
-    """Return the answer with a problem document; ``detail`` holds nothing of the request."""
-    kind = kinds[reason]
-    document = {
-        "type": f"{PROBLEM_TYPE}{reason}",
-        "title": kind.title,
-        "status": kind.status,
-        "reason": str(reason),
-    }
-    if detail:
-        document["detail"] = detail
-    fixed: Headers = ((b"content-type", MEDIA_TYPE), (b"cache-control", b"no-store"))
-    headers = fixed + headers + kind.headers
-    seconds = kind.retry_after if retry_after is None else retry_after
-    if seconds:
-        headers += ((b"retry-after", str(seconds).encode()),)
-    if kind.closes:
-        headers += ((b"connection", b"close"),)
-    return HttpReply(kind.status, orjson.dumps(document | members), headers, str(reason))
+class ProblemReason(StrEnum):
+    """Base of the closed lists of problems: each reason has the kind of its answers."""
+
+    kind: ReplyKind
+
+    def __new__(cls, reason: str, kind: ReplyKind) -> Self:
+        one = str.__new__(cls, reason)
+        one._value_, one.kind = str(reason), kind
+        return one
+
+    def answer(
+        self,
+        detail: str = "",
+        *,
+        retry_after: int | None = None,
+        headers: Headers = (),
+        **members: Any,
+    ) -> HttpReply:
+        """Return the answer with a problem document; ``detail`` holds nothing of the request."""
+        kind = self.kind
+        document = {
+            "type": f"{PROBLEM_TYPE}{self}",
+            "title": kind.title,
+            "status": kind.status,
+            "reason": str(self),
+        }
+        if detail:
+            document["detail"] = detail
+        fixed: Headers = ((b"content-type", MEDIA_TYPE), (b"cache-control", b"no-store"))
+        headers = fixed + headers + kind.headers
+        seconds = kind.retry_after if retry_after is None else retry_after
+        if seconds:
+            headers += ((b"retry-after", str(seconds).encode()),)
+        if kind.closes:
+            headers += ((b"connection", b"close"),)
+        return HttpReply(kind.status, orjson.dumps(document | members), headers, str(self))
 
 
-NOT_HTTP, HEAD_TOO_LARGE, TOO_LARGE, BUSY = "not_http", "head_too_large", "too_large", "busy"
-CONNECTION_KINDS: Mapping[str, ReplyKind] = {
-    NOT_HTTP: ReplyKind(400, "The request is not HTTP.", closes=True),
-    HEAD_TOO_LARGE: ReplyKind(431, "The headers are too large.", closes=True),
-    TOO_LARGE: ReplyKind(413, "The body is too large.", closes=True),
-    BUSY: ReplyKind(503, "Too many requests are in progress.", 1, closes=True),
-}
-"""Problems that a connection finds before any application sees the request."""
+class ConnectionProblem(ProblemReason):
+    """What a connection finds before any application sees the request."""
+
+    NOT_HTTP = "not_http", ReplyKind(400, "The request is not HTTP.", closes=True)
+    HEAD_TOO_LARGE = "head_too_large", ReplyKind(431, "The headers are too large.", closes=True)
+    TOO_LARGE = "too_large", ReplyKind(413, "The body is too large.", closes=True)
+    BUSY = "busy", ReplyKind(503, "Too many requests are in progress.", 1, closes=True)

@@ -19,14 +19,7 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from calmstream.common.http.answer import (
-    BUSY,
-    CONNECTION_KINDS,
-    HEAD_TOO_LARGE,
-    NOT_HTTP,
-    TOO_LARGE,
-    problem,
-)
+from calmstream.common.http.answer import ConnectionProblem
 from calmstream.common.http.connections import Connections
 from calmstream.common.http.sending import Sending
 from calmstream.common.http.shares import peer_of
@@ -101,7 +94,7 @@ class Connection(HttpToolsProtocol):
     _in_head = False
     _waiting = b""  # what came behind the present request
     _drops = False  # whether further bytes are dropped, and the present answer closes
-    _why = NOT_HTTP
+    _why = ConnectionProblem.NOT_HTTP
     _task: asyncio.Task[Any] | None = None  # of the present request
     _dropped = 0
 
@@ -111,7 +104,7 @@ class Connection(HttpToolsProtocol):
         self._request = _Request()
         self.peer = peer_of(self.client)
         if not self.shared.admit(self):
-            self._refuse(BUSY)
+            self._refuse(ConnectionProblem.BUSY)
             return
         # Head and body of an answer are two writes; the second must not wait for the client.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -155,7 +148,7 @@ class Connection(HttpToolsProtocol):
                 super().data_received(part)
                 self._may_begin = False
             if self._chunked_bytes > 2 * self.shared.limits.body_bytes + MAX_HEAD_BYTES:
-                self._refuse(TOO_LARGE)
+                self._refuse(ConnectionProblem.TOO_LARGE)
 
     def _next_head(self, data: bytes) -> tuple[bytes, bytes]:
         """Return a whole head, without upgrade, and what follows; nothing while it arrives."""
@@ -164,9 +157,9 @@ class Connection(HttpToolsProtocol):
         self._head += data if self._head else data.lstrip(b"\r\n")
         end = self._head.find(b"\r\n\r\n")
         if self._head and not self._head[:1].isalpha():
-            self._refuse(NOT_HTTP)
+            self._refuse(ConnectionProblem.NOT_HTTP)
         elif end > MAX_HEAD_BYTES or (end < 0 and len(self._head) > MAX_HEAD_BYTES):
-            self._refuse(HEAD_TOO_LARGE)
+            self._refuse(ConnectionProblem.HEAD_TOO_LARGE)
         elif end >= 0:
             head, rest, self._head = self._head[: end + 4], self._head[end + 4 :], b""
             self._may_begin = True
@@ -224,7 +217,7 @@ class Connection(HttpToolsProtocol):
         more = request.body - SMALL_BODY_BYTES - request.buffered
         if more > 0:
             if not self.shared.buffer.take(self.peer, more):
-                self._why = BUSY
+                self._why = ConnectionProblem.BUSY
                 raise ValueError("no memory for the body")
             request.buffered += more
         super().on_body(body)
@@ -234,7 +227,7 @@ class Connection(HttpToolsProtocol):
         self._complete, self._due = True, math.inf
         if not self.cycle.response_complete:
             if not self.shared.requests.take(self.peer):
-                self._why = BUSY
+                self._why = ConnectionProblem.BUSY
                 raise ValueError("too many requests")
             self._request.counted = True
         super().on_message_complete()
@@ -249,7 +242,7 @@ class Connection(HttpToolsProtocol):
             self.shared.note_idle(self, idle=True)
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the base class's signature
-        if self._why == NOT_HTTP and self._busy():
+        if self._why == ConnectionProblem.NOT_HTTP and self._busy():
             self._drop_the_rest()  # what stands behind a chunked body
         else:
             self._refuse(self._why)
@@ -293,7 +286,7 @@ class Connection(HttpToolsProtocol):
         self.shared.leave(self)
         self._to.own.abort()
 
-    def _refuse(self, reason: str) -> None:
+    def _refuse(self, reason: ConnectionProblem) -> None:
         """Answer without the application, and close."""
         if self._to.is_closing():
             return
@@ -302,7 +295,7 @@ class Connection(HttpToolsProtocol):
             self.cycle.message_event.set()
         self.shared.cut += 1
         self.shared.refused(reason)
-        self._to.write(problem(CONNECTION_KINDS, reason).raw())
+        self._to.write(reason.answer().raw())
         self._complete = False
         self._close()
 

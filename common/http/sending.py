@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from calmstream.common.http.answer import BUSY, CONNECTION_KINDS, HttpReply, problem
+from calmstream.common.http.answer import ConnectionProblem, HttpReply
 from calmstream.common.http.shares import Share
 
 SLICE_BYTES = 64 << 10
@@ -75,8 +75,8 @@ class Sending:
                 self._budget.release(body)
         elif self._start is not None:
             self._start, self._over = None, True
-            self._refused(BUSY)
-            await send_answer(self._send, problem(CONNECTION_KINDS, BUSY))
+            self._refused(ConnectionProblem.BUSY)
+            await send_answer(self._send, ConnectionProblem.BUSY.answer())
         else:
             raise BufferError("no room for a further part of a body")
 

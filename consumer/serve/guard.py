@@ -17,7 +17,7 @@ from calmstream.common.http.answer import HttpReply
 from calmstream.common.http.sending import Send, send_answer
 from calmstream.common.http.server import defect
 from calmstream.consumer.serve.metrics import ServeMetrics
-from calmstream.consumer.serve.problems import Problem, answer_to
+from calmstream.consumer.serve.problems import Problem
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
 
@@ -73,7 +73,7 @@ class Guard:
         self._metrics.answered()
         if problem is not None:
             self._metrics.refused(problem)
-            await send_answer(out, answer_to(problem))
+            await send_answer(out, problem.answer())
             return
         if scope["method"] == "OPTIONS":
             await send_answer(out, HttpReply(204, headers=_CORS))  # a browser: may a page ask?

@@ -20,7 +20,7 @@ from calmstream.consumer.serve.answers import Answers
 from calmstream.consumer.serve.metrics import ServeMetrics
 from calmstream.consumer.serve.parameters import Parameters
 from calmstream.consumer.serve.plan_service import PlanService
-from calmstream.consumer.serve.problems import KINDS, Problem, Refused, answer_to
+from calmstream.consumer.serve.problems import Problem, Refused
 from calmstream.consumer.serve.questions import QUESTIONS, Read
 from calmstream.consumer.serve.series import PARAMETERS, series
 from calmstream.consumer.serve.settings import ServeSettings
@@ -142,7 +142,7 @@ def _json(document: Any) -> Response:
 def create_app(plans: Plans, settings: ServeSettings, metrics: ServeMetrics) -> Starlette:
     def answer(problem: Problem, detail: str = "") -> Response:
         metrics.refused(problem)
-        found = answer_to(problem, detail)
+        found = problem.answer(detail)
         headers = {name.decode(): value.decode() for name, value in found.headers}
         return Response(found.body, status_code=found.status, headers=headers)
 
@@ -151,7 +151,7 @@ def create_app(plans: Plans, settings: ServeSettings, metrics: ServeMetrics) -> 
             return answer(error.problem, error.detail)
         if not isinstance(error, HTTPException):
             return answer(Problem.INTERNAL)  # raised once more: the guard notes it
-        method = error.status_code == KINDS[Problem.METHOD].status
+        method = error.status_code == Problem.METHOD.kind.status
         return answer(Problem.METHOD if method else Problem.NOT_FOUND)
 
     handlers = {Refused: problem, HTTPException: problem, Exception: problem}

@@ -21,7 +21,7 @@ from calmstream.producer.gateway.durable.plan_spool import Result, SpoolOutcome
 from calmstream.producer.gateway.encoding import row_of
 from calmstream.producer.gateway.http.app_keys import EVERYBODY, AppKey
 from calmstream.producer.gateway.http.plans import Offered
-from calmstream.producer.gateway.http.problems import GatewayProblem, RefusedRequest, problem
+from calmstream.producer.gateway.http.problems import GatewayProblem, RefusedRequest
 
 if TYPE_CHECKING:
     from calmstream.producer.gateway.http.gateway import Gateway
@@ -65,7 +65,7 @@ class GatewayApp:
             return  # nobody waits for an answer
         except Exception as error:  # noqa: BLE001 - one request's defect is not another's
             self._gateway.note(error)
-            answer = problem(GatewayProblem.INTERNAL)
+            answer = GatewayProblem.INTERNAL.answer()
         self._gateway.metrics.answered(answer.problem)
         extra = self._gateway.origins.headers(headers.get(b"origin"))
         await send_answer(send, replace(answer, headers=answer.headers + extra))
@@ -195,14 +195,14 @@ def _verdict(lines: Sequence[Line], results: Sequence[Result], seconds_left: int
     ]
     kinds = set(results)
     if SpoolOutcome.UNAVAILABLE in kinds:
-        return problem(GatewayProblem.UNAVAILABLE, results=stated)
+        return GatewayProblem.UNAVAILABLE.answer(results=stated)
     if SpoolOutcome.QUOTA in kinds:
-        return problem(GatewayProblem.QUOTA, retry_after=seconds_left, results=stated)
+        return GatewayProblem.QUOTA.answer(retry_after=seconds_left, results=stated)
     if kinds & _TAKEN:
         return HttpReply(202, orjson.dumps({"results": stated}), _JSON_HEADERS)
     if kinds == {Reason.UNDECODABLE} and all(line.report_id is None for line in lines):
-        return problem(GatewayProblem.NOT_JSON, results=stated)
-    return problem(GatewayProblem.REFUSED, results=stated)
+        return GatewayProblem.NOT_JSON.answer(results=stated)
+    return GatewayProblem.REFUSED.answer(results=stated)
 
 
 def read_reports(plan: Plan, key: int, body: bytes, media_type: bytes) -> list[Line]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from calmstream.common.settings import settable
-from calmstream.consumer.serve.problems import KINDS
+from calmstream.consumer.serve.problems import Problem
 from calmstream.consumer.serve.settings import ServeSettings
 from tests.support.docs import ROOT
 
@@ -14,7 +14,7 @@ TEXT = (ROOT / "docs" / "serving.md").read_text()
 
 def test_every_problem_is_described() -> None:
     described = re.findall(r"^\| `([a-z_]+)` \| (\d{3}) \|", TEXT, re.MULTILINE)
-    assert described == [(problem.value, str(kind.status)) for problem, kind in KINDS.items()]
+    assert described == [(problem.value, str(problem.kind.status)) for problem in Problem]
 
 
 def test_every_limit_is_described() -> None:

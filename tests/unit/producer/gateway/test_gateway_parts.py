@@ -22,7 +22,7 @@ from calmstream.producer.gateway.http.app import read_reports
 from calmstream.producer.gateway.http.app_keys import read_app_keys
 from calmstream.producer.gateway.http.metrics import RESULTS
 from calmstream.producer.gateway.http.plans import CountedPlans, Offered, plan_folder
-from calmstream.producer.gateway.http.problems import GatewayProblem, problem
+from calmstream.producer.gateway.http.problems import GatewayProblem
 from calmstream.producer.gateway.http.settings import GatewaySettings
 from tests.support.clock import ManualClock
 from tests.support.gateway.running import line
@@ -100,7 +100,7 @@ def test_every_setting_stands_on_the_page() -> None:
 
 def test_every_problem_has_its_status_on_the_page() -> None:
     listed = dict(re.findall(r"^\| `([a-z_]+)` \| (\d{3}) \|", PAGE, re.MULTILINE))
-    assert listed == {reason.value: str(problem(reason).status) for reason in GatewayProblem}
+    assert listed == {reason.value: str(reason.kind.status) for reason in GatewayProblem}
 
 
 def test_every_result_of_a_report_is_on_the_page() -> None:
