@@ -150,11 +150,7 @@ def ensure_topics(broker: Broker, plan: Plan, names: TopicNames) -> list[str]:
     """Create missing topics and verify all; return the names of the created ones."""
     retention = max(WEEK_MS, 2 * required_retention_ms(plan))
     topics = broker.topics()
-    try:
-        created = topics.create(names.specs(retention))
-        used = [spec.name for spec in names.specs(0)]
-        found = topics.describe(used)
-        refuse(faults(plan, names, found, used))
-    finally:
-        topics.close()
+    created = topics.create(names.specs(retention))
+    used = [spec.name for spec in names.specs(0)]
+    refuse(faults(plan, names, topics.describe(used), used))
     return created

@@ -84,11 +84,8 @@ class Sink(Protocol):
         May block, for a bounded time, until there is buffer space or the topic's metadata has come.
         """
 
-    def flush(self, timeout: float) -> None:
-        """Block until every queued record has ended; RecoverableError after the timeout."""
-
     def close(self, timeout: float) -> None:
-        """Flush within ``timeout`` seconds and release resources. Never raises; idempotent."""
+        """Wait up to ``timeout`` seconds for what is queued, and end. Never raises; idempotent."""
 
 
 class Reading(Protocol):
@@ -215,7 +212,10 @@ class GroupReader(Reading, Protocol):
 
 
 class Topics(Protocol):
-    """Administration of topics. Each call blocks for at most the configured request timeout."""
+    """Administration of topics, safe for several threads; it ends with its connection.
+
+    Each call blocks for at most the configured request timeout.
+    """
 
     def create(self, specs: Sequence[TopicSpec]) -> list[str]:
         """Create the topics that do not exist; return their names."""
@@ -252,12 +252,12 @@ class Topics(Protocol):
     def alter(self, names: Sequence[str], settings: Mapping[str, str]) -> None:
         """Change these settings of existing topics; their other settings stay as they are."""
 
-    def close(self) -> None:
-        """Release all resources. Never raises; idempotent."""
-
 
 class Broker(Protocol):
-    """The connection to one broker. It creates clients, which the caller closes."""
+    """The connection to one broker. It creates clients, which the caller closes.
+
+    All callers of :meth:`topics` share one administrator, which only :meth:`close` closes.
+    """
 
     def sink(self) -> Sink: ...
 

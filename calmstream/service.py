@@ -288,14 +288,10 @@ class Service:
     def _prepared(self, plan: Plan, broker: Broker) -> TopicNames:
         """Return the names of a plan's topics; PlanRetired if they must not be created again."""
         names = self._names(plan)
-        topics = broker.topics()
-        try:
-            # Not the counts: a worker may not describe them.
-            looked = [*names.all_reports, names.state, names.dead_letters, names.snapshots]
-            if retired(names, topics.describe(looked, ())):
-                raise PlanRetired(f"plan {plan_label(plan)} was retired; remove its file")
-        finally:
-            topics.close()
+        # Not the counts: a worker may not describe them.
+        looked = [*names.all_reports, names.state, names.dead_letters, names.snapshots]
+        if retired(names, broker.topics().describe(looked, ())):
+            raise PlanRetired(f"plan {plan_label(plan)} was retired; remove its file")
         if self._create_topics:
             retry_call(
                 "the broker",

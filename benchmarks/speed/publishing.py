@@ -92,7 +92,6 @@ def measure(repeats: int, broker: Broker) -> tuple[float, float, int, int]:
     finally:
         sink.close(5.0)
         topics.delete([name])
-        topics.close()
     return whole, writing, peak(), before
 
 

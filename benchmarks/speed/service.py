@@ -113,7 +113,6 @@ def existing(broker: KafkaBroker, specs: Sequence[TopicSpec]) -> Iterator[None]:
         yield
     finally:
         topics.delete([spec.name for spec in specs])
-        topics.close()
 
 
 @contextmanager
@@ -125,8 +124,7 @@ def filled(broker: KafkaBroker, bootstrap: str, case: Case, count: int) -> Itera
         sink = broker.sink()
         for body in bodies(plan, case, count):
             sink.send(backlog.where.topic, secrets.token_bytes(16), body, partition=0)
-        sink.flush(DEADLINE)
-        sink.close(1.0)
+        sink.close(DEADLINE)
         yield backlog
 
 

@@ -103,5 +103,3 @@ class InProcessTopics:
         with self._cluster.lock:
             for name in names:
                 self._cluster.alter(name, settings)
-
-    def close(self) -> None: ...

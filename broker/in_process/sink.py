@@ -66,12 +66,6 @@ class InProcessSink:
                 self._pending.append(delivery)
         return delivery
 
-    def flush(self, timeout: float) -> None:
-        with self._cluster.lock:
-            if not self._cluster.lock.wait_for(self._settled, timeout):
-                waiting = len(self._pending)
-                raise RecoverableError(f"{waiting} sends not acknowledged within {timeout:g} s")
-
     def close(self, timeout: float) -> None:
         with self._cluster.lock:
             if not self.closed:

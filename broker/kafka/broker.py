@@ -69,31 +69,29 @@ class KafkaBroker:
         self._open = OpenClients()
         # It contacts the cluster at once, so a wrong address is an error here. Later, sinks and
         # readers look up partition counts with it.
-        self._catalogue = self.topics()
+        self._topics = KafkaTopics(self._admin(), limits.request_seconds)
 
     def sink(self) -> KafkaSink:
         sink = self._reach(
-            lambda settings: KafkaSink(settings, self._limits, self._catalogue.partitions)
+            lambda settings: KafkaSink(settings, self._limits, self._topics.partitions)
         )
         self._open.add(sink, lambda: sink.close(_CLOSE_SECONDS))
         return sink
 
     def reader(self) -> KafkaReader:
         consumer = self._reach(lambda settings: new_consumer(settings, self._limits))
-        reader = KafkaReader(consumer, self._catalogue.partitions)
+        reader = KafkaReader(consumer, self._topics.partitions)
         self._open.add(reader, reader.close)
         return reader
 
     def group_reader(self, group: str) -> KafkaGroupReader:
         consumer = self._reach(lambda settings: new_member(settings, self._limits, group))
-        reader = KafkaGroupReader(consumer, self._catalogue.partitions)
+        reader = KafkaGroupReader(consumer, self._topics.partitions)
         self._open.add(reader, lambda: reader.close(_CLOSE_SECONDS))
         return reader
 
     def topics(self) -> KafkaTopics:
-        topics = KafkaTopics(self._admin(), self._limits.request_seconds)
-        self._open.add(topics, topics.close)
-        return topics
+        return self._topics
 
     def grant(self, principal: str, wanted: Collection[Permission]) -> None:
         """Grant permissions to a principal; it keeps those that it already has."""
@@ -105,6 +103,7 @@ class KafkaBroker:
 
     def close(self) -> None:
         self._open.close()
+        self._topics.close()
 
     def _admin(self) -> KafkaAdminClient:
         admin = self._reach(

@@ -105,10 +105,6 @@ class KafkaSink:
         future.add_both(lambda *_: self._release(size))
         return KafkaDelivery(future, doing)
 
-    def flush(self, timeout: float) -> None:
-        with translated("flushing", "WRITE"):
-            self._producer.flush(timeout)
-
     def close(self, timeout: float) -> None:
         if self.closed:
             return

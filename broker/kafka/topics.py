@@ -26,7 +26,6 @@ class KafkaTopics:
     def __init__(self, admin: KafkaAdminClient, request_seconds: float) -> None:
         self._admin = admin
         self._seconds = request_seconds
-        self.closed = False
 
     def create(self, specs: Sequence[TopicSpec]) -> list[str]:
         wanted = {spec.name: spec for spec in specs}
@@ -122,7 +121,6 @@ class KafkaTopics:
                     raise kafka_errors.KafkaError(status)
 
     def close(self) -> None:
-        self.closed = True
         with suppress(Exception):
             self._admin.close()
 

@@ -23,7 +23,6 @@ class SharedBroker:
     def sink(self) -> Sink:
         return self._broker.sink()
 
-    @cached_property
     def topics(self) -> Topics:
         return self._broker.topics()
 
@@ -35,8 +34,6 @@ class SharedBroker:
         self.reader.close()
         if "sink" in self.__dict__:
             self.sink.close(timeout)
-        if "topics" in self.__dict__:
-            self.topics.close()
 
 
 class PlanBroker:
@@ -68,26 +65,9 @@ class PlanBroker:
         return self.share
 
     def topics(self) -> Topics:
-        return _OpenTopics(self._shared.topics)
+        return self._shared.topics()
 
     def close(self) -> None:
         self.share.release()
         for reader in self.readers:
             reader.close()
-
-
-class _OpenTopics:
-    """An administrator that stays open; several threads may use it at a time."""
-
-    def __init__(self, topics: Topics) -> None:
-        self._topics = topics
-        self.create = topics.create
-        self.describe = topics.describe
-        self.delete = topics.delete
-        self.log_starts = topics.log_starts
-        self.log_ends = topics.log_ends
-        self.first_after = topics.first_after
-        self.owned = topics.owned
-        self.alter = topics.alter
-
-    def close(self) -> None: ...

@@ -55,9 +55,6 @@ class SinkShare:
             self._bytes += size
         return delivery
 
-    def flush(self, timeout: float) -> None:
-        self._sink.flush(timeout)
-
     def close(self, timeout: float) -> None:  # noqa: ARG002 - part of the protocol
         """Accept nothing more. What was accepted is still sent."""
         self._closed = True

@@ -79,8 +79,7 @@ def run(args: argparse.Namespace) -> int:
             roots=arguments.load_roots(args.roots),
             allow_unsigned=args.allow_unsigned,
             app_keys=None if args.app_keys is None else Path(args.app_keys),
-            connect=broker.sink,
-            administer=broker.topics,
+            broker=broker,
             names=lambda plan: plan_names(plan, args.namespace),
         )
         run_service([GatewayRole(gateway, health)], registry, http)

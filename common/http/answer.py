@@ -54,12 +54,13 @@ class HttpReply:
 class ProblemReason(StrEnum):
     """Base of the closed lists of problems: each reason has the kind of its answers."""
 
-    kind: ReplyKind
-
-    def __new__(cls, reason: str, kind: ReplyKind) -> Self:
+    def __new__(cls, reason: str, _kind: ReplyKind) -> Self:
         one = str.__new__(cls, reason)
-        one._value_, one.kind = str(reason), kind
+        one._value_ = reason
         return one
+
+    def __init__(self, _reason: str, kind: ReplyKind) -> None:
+        self.kind = kind
 
     def answer(
         self,
@@ -70,23 +71,23 @@ class ProblemReason(StrEnum):
         **members: Any,
     ) -> HttpReply:
         """Return the answer with a problem document; ``detail`` holds nothing of the request."""
-        kind = self.kind
+        of = self.kind
         document = {
             "type": f"{PROBLEM_TYPE}{self}",
-            "title": kind.title,
-            "status": kind.status,
+            "title": of.title,
+            "status": of.status,
             "reason": str(self),
         }
         if detail:
             document["detail"] = detail
         fixed: Headers = ((b"content-type", MEDIA_TYPE), (b"cache-control", b"no-store"))
-        headers = fixed + headers + kind.headers
-        seconds = kind.retry_after if retry_after is None else retry_after
+        headers = fixed + headers + of.headers
+        seconds = of.retry_after if retry_after is None else retry_after
         if seconds:
             headers += ((b"retry-after", str(seconds).encode()),)
-        if kind.closes:
+        if of.closes:
             headers += ((b"connection", b"close"),)
-        return HttpReply(kind.status, orjson.dumps(document | members), headers, str(self))
+        return HttpReply(of.status, orjson.dumps(document | members), headers, str(self))
 
 
 class ConnectionProblem(ProblemReason):

@@ -124,7 +124,6 @@ class Aggregator:
         self._claims.close()
         self._reader.close()
         self._sink.close(SEND_SECONDS)
-        self._topics.close()
 
     def _round(self) -> None:
         if not self._started:

@@ -115,7 +115,6 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
         starts, ends = topics.log_starts([dead]), topics.log_ends([dead])
     finally:
         reader.close()
-        topics.close()
     rejected = sum((Counter(p.rejected) for p in partitions), Counter[str]())
     return Inspection(
         partitions,

@@ -50,11 +50,11 @@ def statuses(
         broker = shared.plan()
         try:
             found = inspect(plan, broker, names, clock)
-            yield _status(plan, found, unserved(names, shared.topics), clock.now_ms())
+            yield _status(plan, found, unserved(names, shared.topics()), clock.now_ms())
         except RecoverableError:
             raise
         except CalmstreamError as error:
-            yield _unread(plan, names, shared.topics, str(error), clock.now_ms())
+            yield _unread(plan, names, shared.topics(), str(error), clock.now_ms())
         finally:
             broker.close()
 

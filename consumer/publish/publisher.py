@@ -8,7 +8,7 @@ import structlog
 
 from calmstream.broker.names import TopicNames
 from calmstream.broker.topic_facts import verify_topics
-from calmstream.broker.transport import Broker, Partition, Topics
+from calmstream.broker.transport import Broker, Partition
 from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.metrics.publisher import ACTIVE, FAILURES, not_active
@@ -59,7 +59,6 @@ class Publisher:
         self._lead = Partition(names.state, 0)
         self._member = broker.group_reader(names.group("publisher"))
         self._prepared = False
-        self._topics: Topics | None = None
         self._session: PublishingSession | None = None
         self._busy = False
         self._retries = RetryBudget(clock, config.retry_seconds)
@@ -133,18 +132,11 @@ class Publisher:
         self.health.not_ready("stopped")
         self._end_session()
         self._member.close(_CLOSE_SECONDS)
-        if self._topics is not None:
-            self._topics.close()
 
     def _prepare(self) -> None:
         """Verify the topics and join the group; done in the loop, so that failures are repeated."""
         topics = self._broker.topics()
-        try:
-            found = verify_topics(self._context.plan, self._context.names, topics)
-        except BaseException:
-            topics.close()
-            raise
-        self._topics = topics
+        found = verify_topics(self._context.plan, self._context.names, topics)
         self._watch = self._context.watch(topics, found)
         self._member.subscribe([self._context.names.state])
         self._prepared = True

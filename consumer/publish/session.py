@@ -105,7 +105,6 @@ class PublishingSession:
         self._measures = Measures(context)
         with ExitStack() as undo:
             self._topics = broker.topics()
-            undo.callback(self._topics.close)
             counts = self._topics.describe([names.counts], ())[names.counts]
             self._reader = broker.reader()
             undo.callback(self._reader.close)
@@ -161,7 +160,6 @@ class PublishingSession:
     def close(self, timeout: float) -> None:
         self._reader.close()
         self._sink.close(timeout)
-        self._topics.close()
 
     def _begin(self) -> _Due | None:
         """Begin the estimate of the set that is due, if one is."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack
 
 import numpy as np
 
@@ -148,11 +147,8 @@ class TopicReader:
         self._missing = missing
         self._offsets: dict[Partition, int] = {}
         self._placed = False
-        with ExitStack() as undo:
-            self.topics = broker.topics()
-            undo.callback(self.topics.close)
-            self._reader = broker.reader()
-            undo.pop_all()
+        self.topics = broker.topics()
+        self._reader = broker.reader()
         self._patient = PatientReader(self._reader, self.topics, clock, keep_alive=keep_alive)
 
     def start(self) -> None:
@@ -188,9 +184,8 @@ class TopicReader:
             self._offsets = {p: self._reader.position(p) for p in self._partitions}
 
     def close(self) -> None:
-        """Close the clients. Never raises."""
+        """Close the reader. Never raises."""
         self._reader.close()
-        self.topics.close()
 
     def _place(self) -> None:
         self._reader.assign(self._partitions)

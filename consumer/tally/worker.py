@@ -61,7 +61,6 @@ class RunningWorker:
         used = (*names.all_reports, names.state, names.dead_letters)
         with ExitStack() as undo:
             self.topics = topics = broker.topics()
-            undo.callback(topics.close)
             found = context.retry("the broker", lambda: verify_topics(plan, names, topics, used))
             self._reader = broker.reader()
             undo.callback(self._reader.close)
@@ -141,7 +140,6 @@ class RunningWorker:
         self.membership.reader.close(timeout)
         self._sink.close(timeout)
         self._reader.close()
-        self.topics.close()
         self.liveness.drop(tuple(self.assigned.folds))
 
 

@@ -94,7 +94,6 @@ def produce(
     finally:
         # After a normal end this does not wait, because every delivery has ended before.
         sink.close(CLOSE_SECONDS)
-        topics.close()
 
 
 def _refuse_when_over(plan: Plan, now: int) -> None:

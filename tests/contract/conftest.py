@@ -63,7 +63,6 @@ class Bench:
         dotted = {key.replace("_", "."): value for key, value in settings.items()}
         topics = self.broker.topics()
         assert topics.create([TopicSpec(name, partitions, dotted)]) == [name]
-        topics.close()
         return name
 
     def fill(self, topic: str, values: list[bytes], partition: int = 0) -> list[int]:
@@ -82,7 +81,6 @@ class Bench:
         records: list[Record] = []
         until(lambda: records.extend(reader.poll(0.2)) or reader.position(partition) >= end)
         reader.close()
-        topics.close()
         return records
 
 
@@ -125,7 +123,7 @@ class _Driven:
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """A missing topic would be an error of the next poll; its plan's worker looks before."""
-        found = self._shared.topics.describe(list(topics))
+        found = self._shared.topics().describe(list(topics))
         for missing in set(topics) - found.keys():
             raise MissingTopic(f"topic {missing} does not exist")
         self._share.subscribe(topics)

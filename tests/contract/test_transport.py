@@ -43,8 +43,7 @@ def test_a_record_goes_to_its_partition_whatever_its_key(bench: Bench, sink: Sin
     topic = bench.topic(partitions=3)
     for partition in range(3):
         for _ in range(2):
-            sink.send(topic, b"key", b"%d" % partition, partition=partition)
-    sink.flush(DEADLINE)
+            sink.send(topic, b"key", b"%d" % partition, partition=partition).wait(DEADLINE)
     got = [[r.value for r in bench.read(Partition(topic, p))] for p in range(3)]
     assert got == [[b"%d" % p] * 2 for p in range(3)]
 
@@ -226,7 +225,6 @@ def test_many_threads_share_an_administrator(bench: Bench) -> None:
 
     with ThreadPoolExecutor(24) as threads:
         found = [each.result(DEADLINE) for each in [threads.submit(look) for _ in range(24)]]
-    topics.close()
     assert found == [(2, 2)] * 24
 
 
@@ -261,8 +259,7 @@ def test_compaction_keeps_the_last_of_each_key_at_its_offset(bench: Bench, sink:
     )
     where = Partition(topic, 0)
     for n in range(6):
-        sink.send(topic, b"%d" % (n % 2), b"%d" % n)
-    sink.flush(DEADLINE)
+        sink.send(topic, b"%d" % (n % 2), b"%d" % n).wait(DEADLINE)
 
     def compacted() -> bool:
         # Kafka cleans closed segments only; a later record closes the one before.
@@ -331,13 +328,12 @@ def test_a_topic_created_again_has_another_id_and_an_empty_log(bench: Bench) -> 
 def test_closing_twice_is_harmless_and_a_closed_client_refuses(bench: Bench) -> None:
     topic = bench.topic()
     sink, reader = bench.broker.sink(), bench.broker.reader()
-    group, topics = bench.broker.group_reader(bench.name("g")), bench.broker.topics()
+    group = bench.broker.group_reader(bench.name("g"))
     delivery = sink.send(topic, b"k", b"v")
     for _ in range(2):
         sink.close(DEADLINE)
         reader.close()
         group.close(DEADLINE)
-        topics.close()
     assert delivery.wait(DEADLINE) == 0  # closing has flushed it
     with pytest.raises(FatalError, match=r"closed"):
         sink.send(topic, b"k", b"v")
@@ -361,13 +357,12 @@ def test_closing_the_broker_closes_what_it_handed_out(bench: Bench) -> None:
 
 def test_a_closed_client_is_not_kept(bench: Bench) -> None:
     def closed_clients() -> list[weakref.ref[object]]:
-        sink, reader, topics = bench.broker.sink(), bench.broker.reader(), bench.broker.topics()
+        sink, reader = bench.broker.sink(), bench.broker.reader()
         group = bench.broker.group_reader(bench.name("g"))
         sink.close(DEADLINE)
         reader.close()
-        topics.close()
         group.close(DEADLINE)
-        return [weakref.ref(client) for client in (sink, reader, topics, group)]
+        return [weakref.ref(client) for client in (sink, reader, group)]
 
     def forgotten() -> bool:
         gc.collect()
@@ -388,8 +383,6 @@ def test_an_unacknowledged_send_is_recoverable(bench: Bench) -> None:
     assert not delivery.done()
     with pytest.raises(RecoverableError, match=r"within"):
         delivery.wait(0.05)
-    with pytest.raises(RecoverableError, match=r"within"):
-        sink.flush(0.05)
     bench.broker.release(Partition(topic, 0))  # type: ignore[attr-defined]
     assert delivery.wait(DEADLINE) == 0
 
@@ -414,7 +407,6 @@ def test_a_setting_can_be_changed_and_the_others_stay(bench: Bench) -> None:
     with pytest.raises(FatalError):
         topics.alter([bench.name()], {"retention.ms": "1"})
     sink.close(DEADLINE)
-    topics.close()
 
 
 def test_chunks_are_the_records_that_polls_return(bench: Bench) -> None:

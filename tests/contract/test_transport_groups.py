@@ -92,7 +92,6 @@ def test_a_lone_member_gets_all_partitions_paused(bench: Bench) -> None:
         assert topics.owned([group, bench.name("nobody")]) == added
         reader.close(5.0)
         until(lambda: topics.owned([group]) == frozenset())
-        topics.close()
 
 
 def test_pause_and_resume(bench: Bench) -> None:

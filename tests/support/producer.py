@@ -205,8 +205,5 @@ class ScriptedSink:
             if delivery.outcome is None:
                 delivery.outcome = 0
 
-    def flush(self, timeout: float) -> None:
-        pass
-
     def close(self, timeout: float) -> None:
         pass

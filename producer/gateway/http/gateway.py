@@ -13,7 +13,7 @@ from typing import Protocol
 import structlog
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.transport import Sink, Topics
+from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import CalmstreamError, InvalidInput
 from calmstream.common.http.connections import ConnectionLimits, Connections
@@ -54,8 +54,7 @@ class Gateway:
     """The gateway; :meth:`run` is its life.
 
     ``offered``, plans by digest, is replaced as a whole, so that any thread may read it.
-    ``app_keys`` is None where everybody may send; ``connect`` and ``administer`` are called until
-    they succeed.
+    ``app_keys`` is None where everybody may send. Clients of ``broker`` are opened until it works.
     """
 
     def __init__(
@@ -70,12 +69,11 @@ class Gateway:
         roots: Sequence[str],
         allow_unsigned: bool,
         app_keys: Path | None,
-        connect: Callable[[], Sink],
-        administer: Callable[[], Topics],
+        broker: Broker,
         names: Callable[[Plan], TopicNames],
     ) -> None:
         self.settings, self.metrics, self.health = settings, metrics, health
-        self._folder, self._connect, self._names = spool, connect, names
+        self._folder, self._broker, self._names = spool, broker, names
         self._clock = clock or SystemClock()
         self._log = structlog.get_logger("calmstream.gateway")
         self._plans = plan_folder(plans, roots, allow_unsigned=allow_unsigned)
@@ -89,7 +87,7 @@ class Gateway:
         self._refusals: dict[str, str] = {}
         self._ended = threading.Event()
         self.counted = CountedPlans(
-            administer,
+            broker.topics,
             names,
             lambda: {digest: one.plan for digest, one in self.offered.items()},
             self._clock,
@@ -129,7 +127,7 @@ class Gateway:
             self._spool,
             sealed,
             self.committer.settle,
-            self._connect,
+            self._broker.sink,
             self._names,
             self._clock,
         )

@@ -67,33 +67,28 @@ class CountedPlans:
 
     def __init__(
         self,
-        connect: Callable[[], Topics],
+        topics: Callable[[], Topics],
         names: Callable[[Plan], TopicNames],
         plans: Callable[[], Mapping[str, Plan]],
         clock: Clock,
     ) -> None:
         self.refused: Mapping[str, str] = {}
-        self._connect = connect
+        self._topics = topics
         self._names = names
         self._plans = plans
         self._clock = clock
-        self._topics: Topics | None = None
         self._ids: dict[str, str] = {}
         self._answered = clock.monotonic()
         self._failing = False
 
     def run(self, stop: threading.Event) -> None:
-        try:
-            seen: set[str] = set()
-            while not stop.wait(_FIRST_SECONDS):
-                plans = dict(self._plans())
-                due = self._clock.monotonic() - self._answered >= CHECK_SECONDS
-                if due or plans.keys() - seen:
-                    self._check(plans)
-                    seen = set() if self._failing else set(plans)
-        finally:
-            if self._topics is not None:
-                self._topics.close()
+        seen: set[str] = set()
+        while not stop.wait(_FIRST_SECONDS):
+            plans = dict(self._plans())
+            due = self._clock.monotonic() - self._answered >= CHECK_SECONDS
+            if due or plans.keys() - seen:
+                self._check(plans)
+                seen = set() if self._failing else set(plans)
 
     def silent_seconds(self) -> float:
         """Return the age of the last answer from a broker while checks fail; 0 otherwise."""
@@ -103,11 +98,9 @@ class CountedPlans:
         names = {digest: self._names(plan) for digest, plan in plans.items()}
         wanted = [topic for each in names.values() for topic in each.all_reports]
         try:
-            if self._topics is None:
-                self._topics = self._connect()
-            found = described(self._topics, wanted)
+            found = described(self._topics(), wanted)
         except Exception:  # noqa: BLE001 - the age of the last answer shows it
-            self._topics, self._failing = None, True
+            self._failing = True
             return
         self._answered, self._failing = self._clock.monotonic(), False
         judged = {d: self._judge(plan, names[d], found) for d, plan in plans.items()}

@@ -228,11 +228,7 @@ def join(stage: Stage, user: str, group: str, topic: str) -> None:
 
 
 def delete(stage: Stage, user: str, topic: str) -> None:
-    topics = stage.client(user).topics()
-    try:
-        topics.delete([topic])
-    finally:
-        topics.close()
+    stage.client(user).topics().delete([topic])
 
 
 def refused(action: Callable[[], None]) -> None:

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from calmstream.broker.transport import Partition, Sink, Topics
+from calmstream.broker.transport import Partition, Sink
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import RecoverableError
 from calmstream.estimators.plan import Plan
@@ -167,7 +168,6 @@ def running(
     clock: Clock | None = None,
     broker: FaultyBroker | None = None,
     connect: Callable[[], Sink] | None = None,
-    administer: Callable[[], Topics] | None = None,
     app_keys: Path | None = None,
     roots: tuple[str, ...] = (),
     **settings: Any,
@@ -191,8 +191,7 @@ def running(
         roots=roots,
         allow_unsigned=True,
         app_keys=app_keys,
-        connect=connect or broker.sink,
-        administer=administer or broker.topics,
+        broker=SimpleNamespace(sink=connect or broker.sink, topics=broker.topics),  # type: ignore[arg-type]
         names=names_of,
     )
     found = Running(gateway, plan, broker, registry, health)
