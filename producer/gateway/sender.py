@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,25 +10,15 @@ from calmstream.broker.names import TopicNames, partition_of
 from calmstream.broker.transport import Delivery, Sink
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
-from calmstream.producer.gateway.encoding import BatchHead, EncodedBatch
+from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.gateway.metrics import Failure, GatewayTotals
 
 POLL_SECONDS = 0.05  # for one delivery, before the others are checked again
 
 
-@dataclass(frozen=True, slots=True)
-class SendLimits:
-    """Limits of the attempts to send one batch; times in seconds."""
-
-    in_flight: int = 64  # unacknowledged at a time; bounds the memory too
-    attempt_seconds: float = 30.0  # without an answer
-    pause: float = 0.1  # before the first resend; doubled each time
-    longest_pause: float = 5.0
-
-
 @dataclass(slots=True, eq=False)
 class InFlightBatch:
-    """A batch that is being sent; times are monotonic seconds."""
+    """A batch that is being sent, or sent again after an ``error``; times are monotonic seconds."""
 
     encoded: EncodedBatch
     first: float
@@ -37,34 +26,33 @@ class InFlightBatch:
     attempts: int = 0
     delivery: Delivery | None = None
     sent: float = 0.0
+    error: CalmstreamError | None = None
 
 
 class BatchSender:
-    """Follows each batch until it is acknowledged or given up.
+    """Follows each batch until it is acknowledged, or until its owner gives it up.
 
-    ``lost`` gets a batch whose send failed, and the error; it says why the batch is given up, or
-    None where it is sent again. ``error`` is the first for which a batch was given up.
+    ``error`` is the first for which a batch was given up.
     """
+
+    most = 64  # unacknowledged at a time; bounds the memory too
+    attempt_seconds = 30.0  # without an answer
+    pause = 0.1  # seconds before the first resend; doubled each time
+    longest_pause = 10.0
 
     def __init__(
         self,
         names: TopicNames,
         sink: Callable[[], Sink],
-        limits: SendLimits | None = None,
         *,
-        lost: Callable[[InFlightBatch, CalmstreamError], Failure | None] = lambda *_: None,
-        settled: Callable[[BatchHead, Failure | None], None] = lambda *_: None,
         totals: GatewayTotals | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._names = names
         self._sink = sink
-        self._limits = limits or SendLimits()
-        self._lost = lost
-        self._settled = settled
         self.totals = totals or GatewayTotals()
         self._clock = clock or SystemClock()
-        self._batches: deque[InFlightBatch] = deque()
+        self._batches: list[InFlightBatch] = []
         self.error: CalmstreamError | None = None
 
     @property
@@ -73,52 +61,73 @@ class BatchSender:
 
     @property
     def full(self) -> bool:
-        return self.in_flight >= self._limits.in_flight
+        """Whether another batch has to wait."""
+        return self.in_flight >= self.most
 
     def submit(self, encoded: EncodedBatch) -> None:
-        """Send a batch; blocks while ``in_flight`` is at its bound."""
-        while self.full:
-            self.step(POLL_SECONDS)
         now = self._clock.monotonic()
         batch = InFlightBatch(encoded, now, now)
         self._batches.append(batch)
         self._attempt(batch)
         self.totals.in_flight(self.in_flight)
 
-    def step(self, seconds: float = 0.0) -> None:
-        """Record finished sends, start due resends; without any, wait up to ``seconds``."""
-        if self._settle_all() or seconds <= 0 or not self._batches:
-            return
+    def step(self, seconds: float = 0.0) -> list[EncodedBatch]:
+        """Return batches that were acknowledged; start due resends.
+
+        Where nothing ended or began, wait up to ``seconds``; the next step tells the outcome.
+        """
+        now, before = self._clock.monotonic(), self._batches
+        ended = [batch for batch in before if self._has_ended(batch, now)]
+        due = [batch for batch in before if batch.delivery is None and now >= batch.due]
+        acknowledged = [batch for batch in ended if self._is_acknowledged(batch)]
+        for batch in due:
+            self._attempt(batch)
+        if acknowledged:
+            self._batches = [batch for batch in before if batch not in acknowledged]
+        if ended or due:
+            self.totals.in_flight(self.in_flight)
+        elif before and seconds > 0:
+            self._wait(seconds)
+        return [batch.encoded for batch in acknowledged]
+
+    def failing(self) -> list[InFlightBatch]:
+        """Return the batches whose last attempt failed."""
+        return [batch for batch in self._batches if batch.error is not None]
+
+    def give_up(self, batch: InFlightBatch, why: Failure, error: CalmstreamError) -> None:
+        self.error = self.error or error
+        self._batches.remove(batch)
+        self.totals.failed(batch.encoded.n, why)
+        self.totals.in_flight(self.in_flight)
+
+    def give_up_all(self, error: CalmstreamError) -> None:
+        """Give up what is not acknowledged."""
+        for batch in list(self._batches):
+            self.give_up(batch, Failure.UNDELIVERED, error)
+
+    def _wait(self, seconds: float) -> None:
         on_its_way = next((p.delivery for p in self._batches if p.delivery is not None), None)
         if on_its_way is None:
             pause = min(p.due for p in self._batches) - self._clock.monotonic()
             self._clock.sleep(min(seconds, max(pause, 0.0)))
             return
         with contextlib.suppress(RecoverableError, FatalError):
-            on_its_way.wait(seconds)  # the next step records the outcome
+            on_its_way.wait(seconds)
 
-    def give_up(self, waited: float) -> None:
-        """Give up what is in flight after ``waited`` seconds."""
-        self.step()  # acknowledged batches are not given up
-        error = f"{self.in_flight} batches not acknowledged within {waited:g} s"
-        for batch in list(self._batches):
-            self._failed(batch, Failure.UNDELIVERED, RecoverableError(error))
-        self.totals.in_flight(0)
+    def _has_ended(self, batch: InFlightBatch, now: float) -> bool:
+        if batch.delivery is None:
+            return False
+        return batch.delivery.done() or now - batch.sent > self.attempt_seconds
 
-    def _settle_all(self) -> bool:
-        now = self._clock.monotonic()
-        moved = False
-        for batch in list(self._batches):
-            if batch.delivery is None:
-                if now >= batch.due:
-                    self._attempt(batch)
-                    moved = True
-            elif batch.delivery.done() or now - batch.sent > self._limits.attempt_seconds:
-                self._settle(batch, batch.delivery)
-                moved = True
-        if moved:
-            self.totals.in_flight(self.in_flight)
-        return moved
+    def _is_acknowledged(self, batch: InFlightBatch) -> bool:
+        assert batch.delivery is not None
+        try:
+            batch.delivery.wait(0.0)
+        except (FatalError, RecoverableError) as error:
+            self._failed(batch, error)
+            return False
+        self.totals.sent(batch.encoded.group, batch.encoded.n)
+        return True
 
     def _attempt(self, batch: InFlightBatch) -> None:
         encoded = batch.encoded
@@ -126,38 +135,19 @@ class BatchSender:
             self.totals.retried()
         batch.attempts += 1
         batch.sent = self._clock.monotonic()
-        topic = self._names.reports(encoded.group)
+        batch.error = None
         try:
             # A partition of the plan, not of the topic: nobody counts one that was added to it.
             batch.delivery = self._sink().send(
-                topic,
+                self._names.reports(encoded.group),
                 encoded.batch_id,
                 encoded.value,
                 partition=partition_of(encoded.batch_id, self._names.partitions),
             )
         except (FatalError, RecoverableError) as error:
-            self._again(batch, error)
+            self._failed(batch, error)
 
-    def _settle(self, batch: InFlightBatch, delivery: Delivery) -> None:
-        try:
-            delivery.wait(0.0)
-        except (FatalError, RecoverableError) as error:
-            self._again(batch, error)
-        else:
-            self._batches.remove(batch)
-            self.totals.sent(batch.encoded.group, batch.encoded.n)
-            self._settled(batch.encoded, None)
-
-    def _again(self, batch: InFlightBatch, error: CalmstreamError) -> None:
-        batch.delivery = None
-        doubled = self._limits.pause * 2 ** min(batch.attempts - 1, 30)
-        batch.due = self._clock.monotonic() + min(doubled, self._limits.longest_pause)
-        why = self._lost(batch, error)
-        if why is not None:
-            self._failed(batch, why, error)
-
-    def _failed(self, batch: InFlightBatch, why: Failure, error: CalmstreamError) -> None:
-        self.error = self.error or error
-        self._batches.remove(batch)
-        self.totals.failed(batch.encoded.n, why)
-        self._settled(batch.encoded, why)
+    def _failed(self, batch: InFlightBatch, error: CalmstreamError) -> None:
+        batch.delivery, batch.error = None, error
+        doubled = self.pause * 2 ** min(batch.attempts - 1, 30)
+        batch.due = self._clock.monotonic() + min(doubled, self.longest_pause)

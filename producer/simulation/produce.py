@@ -15,13 +15,13 @@ from calmstream.broker.topic_facts import faults, refuse
 from calmstream.broker.topic_watch import TopicWatch, described, watch_plan
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock, SystemClock
-from calmstream.common.errors import CalmstreamError, FatalError, InvalidInput
+from calmstream.common.errors import CalmstreamError, FatalError, InvalidInput, RecoverableError
 from calmstream.estimators.domain import Codes
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness
 from calmstream.producer.gateway.encoding import DEFAULT_SIZE, EncodedBatch, permutation
 from calmstream.producer.gateway.metrics import Failure, GatewayTotals
-from calmstream.producer.gateway.sender import POLL_SECONDS, BatchSender, InFlightBatch
+from calmstream.producer.gateway.sender import POLL_SECONDS, BatchSender
 from calmstream.producer.simulation.simulate import Indices, Population
 
 NAP_SECONDS = 0.2  # between two looks at deliveries, stop signal and window
@@ -87,7 +87,7 @@ def produce(
         found = described(topics, names.all_reports)
         refuse(x for x in faults(plan, names, found, names.all_reports) if x.stops)
         watch = watch_plan(plan, names, topics, found, clock)
-        sender = BatchSender(names, lambda: sink, lost=_lost, totals=totals, clock=clock)
+        sender = BatchSender(names, lambda: sink, totals=totals, clock=clock)
         run = _Run(population, sender, watch, clock, stop, rate, batch_size, progress)
         run.let_report(windows)
         return run.finish()
@@ -100,11 +100,6 @@ def _refuse_when_over(plan: Plan, now: int) -> None:
     if plan.window_at(now) >= plan.windows:
         end = datetime.fromtimestamp(plan.expires, UTC)
         raise InvalidInput(f"plan {plan.name} is over: it expired at {end:%Y-%m-%d %H:%M:%S} UTC")
-
-
-def _lost(batch: InFlightBatch, error: CalmstreamError) -> Failure | None:
-    over = batch.due - batch.first > GIVE_UP_SECONDS
-    return Failure.UNDELIVERED if over or isinstance(error, FatalError) else None
 
 
 @dataclass(slots=True, eq=False)
@@ -170,18 +165,29 @@ class _Run:
     def _submit(self, batch: EncodedBatch) -> None:
         self._wait_while(lambda: self.sender.full)
         self.sender.submit(batch)
+        self._step()
         self._show_progress()
 
     def _wait_while(self, busy: Callable[[], bool]) -> None:
         """Wait for the sender; 20 s after a stop give up what is in flight."""
         while busy():
-            self.sender.step(POLL_SECONDS)
+            self._step(POLL_SECONDS)
             now = self.clock.monotonic()
             if self.stop.is_set():
                 self.stopped_at = min(self.stopped_at, now)
             if now - self.stopped_at > STOP_SECONDS:
-                self.sender.give_up(STOP_SECONDS)
+                self._step()
+                late = f"{self.sender.in_flight} batches not acknowledged within {STOP_SECONDS:g} s"
+                self.sender.give_up_all(RecoverableError(late))
             self._show_progress()
+
+    def _step(self, seconds: float = 0.0) -> None:
+        """Let the sender work; a batch is given up for good reasons, or after two minutes."""
+        self.sender.step(seconds)
+        for batch in self.sender.failing():
+            error, late = batch.error, batch.due - batch.first > GIVE_UP_SECONDS
+            if error is not None and (late or isinstance(error, FatalError)):
+                self.sender.give_up(batch, Failure.UNDELIVERED, error)
 
     def _let_window_report(self, window: int) -> None:
         due = self.population.due(window)
@@ -216,7 +222,7 @@ class _Run:
 
     def _sleep(self, remaining: Callable[[], float]) -> None:
         while self._going() and (seconds := remaining()) > 0:
-            self.sender.step()
+            self._step()
             self._show_progress()
             self.clock.sleep(min(seconds, NAP_SECONDS))
 

@@ -22,7 +22,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.counts import parse_key as parse_counts_key
 from calmstream.estimators.wire.state import parse_key
 from calmstream.producer.gateway.encoding import EncodedBatch
-from calmstream.producer.gateway.sender import BatchSender, SendLimits
+from calmstream.producer.gateway.sender import BatchSender
 from tests.fault.judge import judge, judge_counts
 from tests.fault.setting import (
     CELLS,
@@ -40,6 +40,10 @@ from tests.support.batches import GZIP, LZ4, frame
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.publisher import AWAIT_SECONDS
 from tests.support.tally import START, batch_id, body, names_of
+
+
+class _QuickSender(BatchSender):
+    attempt_seconds, pause = 5.0, 0.05
 
 
 class Scenario(Timed):
@@ -91,9 +95,8 @@ class Scenario(Timed):
 
     def _edge(self) -> BatchSender:
         process = Process(self.broker, self.clock)
-        limits = SendLimits(attempt_seconds=5.0, pause=0.05)
         sink = process.sink()
-        return BatchSender(self.names, lambda: sink, limits, clock=self.clock)
+        return _QuickSender(self.names, lambda: sink, clock=self.clock)
 
     def _batch(self, dice: random.Random) -> EncodedBatch | None:
         """Return a batch of one to three new cells for a window near now, if any are left."""

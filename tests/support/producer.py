@@ -156,10 +156,8 @@ class NoRandomness:
 class ScriptedDelivery:
     # the offset of a successful send, the error of a failed one, or None while open
     outcome: int | CalmstreamError | None
-    on_wait: Callable[[], None]  # called when somebody waits for the delivery
 
     def wait(self, timeout: float) -> int:
-        self.on_wait()
         if self.outcome is None:
             raise RecoverableError(f"not within {timeout} s")
         if isinstance(self.outcome, CalmstreamError):
@@ -177,7 +175,6 @@ class ScriptedSink:
         self.sends: list[tuple[str, bytes | None, bytes | None]] = []
         self.partitions: list[int] = []
         self.deliveries: list[ScriptedDelivery] = []
-        self.on_wait: Callable[[], None] = lambda: None
         self._script = script
 
     def send(
@@ -194,11 +191,8 @@ class ScriptedSink:
         outcome = self._script(len(self.sends))
         self.sends.append((topic, key, value))
         self.partitions.append(partition)
-        self.deliveries.append(ScriptedDelivery(outcome, self._waited))
+        self.deliveries.append(ScriptedDelivery(outcome))
         return self.deliveries[-1]
-
-    def _waited(self) -> None:
-        self.on_wait()
 
     def release(self) -> None:
         for delivery in self.deliveries:

@@ -56,15 +56,8 @@ class SealedBatch(BatchHead):
     check: int
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """An ``A`` or ``L`` entry."""
-
-    batch_id: bytes
-    acknowledged: bool
-
-
-Stored = SpoolEntry | SealedBatch | list[int] | Settled  # the list is of an ``O`` entry
+Stored = SpoolEntry | SealedBatch | list[int] | bytes
+"""An entry; the list is of an ``O`` entry, the batch id of an ``A`` or ``L`` one."""
 
 
 class RowCodec:
@@ -115,10 +108,8 @@ def sealed(numbers: Sequence[int], batches: Iterable[EncodedBatch]) -> bytes:
     return b"".join(parts)
 
 
-def settled(outcomes: Iterable[Settled]) -> bytes:
-    return b"".join(
-        _SETTLED.pack(b"A" if one.acknowledged else b"L", one.batch_id) for one in outcomes
-    )
+def settled(batch_id: bytes, *, acknowledged: bool) -> bytes:
+    return _SETTLED.pack(b"A" if acknowledged else b"L", batch_id)
 
 
 def read_header(payload: bytes) -> tuple[object, int]:
@@ -154,6 +145,6 @@ def read_entries(
         elif kind in {b"A", b"L"}:
             _, batch_id = _SETTLED.unpack_from(payload, at)
             at += _SETTLED.size
-            yield Settled(batch_id, kind == b"A")
+            yield batch_id
         else:
             raise ValueError(f"unknown kind of entry {kind!r}")

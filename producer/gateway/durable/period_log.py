@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from calmstream.common.errors import FatalError
@@ -13,7 +13,6 @@ from calmstream.producer.gateway.durable import entries
 from calmstream.producer.gateway.durable.entries import (
     RowCodec,
     SealedBatch,
-    Settled,
     SpoolEntry,
     Stored,
 )
@@ -35,7 +34,7 @@ class PeriodLog:
         self.ids = IdSet()
         self.by_key: Counter[int] = Counter()
         self._unused = 0
-        self._outcomes: deque[Settled] = deque()
+        self._outcomes: list[bytes] = []  # ``A`` and ``L`` entries, which the next frame takes
         self.unsettled: dict[bytes, SealedBatch] = {}
 
     @property
@@ -69,7 +68,7 @@ class PeriodLog:
 
     def settle(self, batch_id: bytes, *, acknowledged: bool) -> None:
         if self.unsettled.pop(batch_id, None) is not None:
-            self._outcomes.append(Settled(batch_id, acknowledged))
+            self._outcomes.append(entries.settled(batch_id, acknowledged=acknowledged))
 
     def write_outcomes(self) -> None:
         if self._outcomes:
@@ -83,13 +82,11 @@ class PeriodLog:
 
     def _write(self, payload: bytes) -> int:
         """Append a payload behind what is due before it; return the payload's offset."""
-        due = list(self._outcomes)
-        before = entries.settled(due)
+        before = b"".join(self._outcomes)
         if not self.file.size:
             before = entries.header(self._plan.digest, self.period) + before
         offset = self.file.append(before + payload) + len(before)
-        for _ in due:
-            self._outcomes.popleft()
+        self._outcomes.clear()
         return offset
 
     def _entries(self, offset: int, payload: bytes) -> list[Stored]:
@@ -120,7 +117,7 @@ class PeriodLog:
         elif isinstance(entry, SealedBatch):
             self.unsettled[entry.batch_id] = entry
         else:
-            self.unsettled.pop(entry.batch_id, None)
+            self.unsettled.pop(entry, None)
 
     def _note(self, report: SpoolEntry) -> None:
         self.ids.add(report.report_id)

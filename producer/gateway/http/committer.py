@@ -23,7 +23,7 @@ TIDY_SECONDS = 1.0
 _WAIT_SECONDS = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Work:
     """Reports of one request that wait for the next group; ``done`` belongs to its loop."""
 
@@ -31,9 +31,16 @@ class Work:
     entries: Sequence[SpoolEntry]
     quota: int | None
     done: asyncio.Future[list[Result]]
+    outcome: list[Result] | Exception
 
-
-_Answer = tuple[Work, list[Result] | Exception]
+    def finish(self) -> None:
+        """Let the request go on, in its loop."""
+        if self.done.done():  # the client has gone
+            return
+        if isinstance(self.outcome, Exception):
+            self.done.set_exception(self.outcome)
+        else:
+            self.done.set_result(self.outcome)
 
 
 class Committer:
@@ -70,14 +77,15 @@ class Committer:
         self, digest: str, entries: Sequence[SpoolEntry], quota: int | None
     ) -> asyncio.Future[list[Result]]:
         """Make reports durable with the next group; raises the defect that they meet."""
-        done: asyncio.Future[list[Result]] = self._loop.create_future()
+        refused: list[Result] = [SpoolOutcome.UNAVAILABLE] * len(entries)
+        work = Work(digest, entries, quota, self._loop.create_future(), refused)
         with self._changed:
-            if not self._over:
-                self._works.append(Work(digest, entries, quota, done))
+            if self._over:
+                work.finish()
+            else:
+                self._works.append(work)
                 self._changed.notify()
-                return done
-        done.set_result([SpoolOutcome.UNAVAILABLE] * len(entries))
-        return done
+        return work.done
 
     def settle(self, digest: str, batch: BatchHead, acknowledged: bool) -> None:
         with self._changed:
@@ -108,8 +116,7 @@ class Committer:
         finally:
             with self._changed:
                 self._over = True
-            for work in self._works:
-                self._answer([(work, [SpoolOutcome.UNAVAILABLE] * len(work.entries))])
+            self._answer(self._works)
             for _, done in self._added:
                 done.cancel()
 
@@ -149,13 +156,12 @@ class Committer:
         by_plan: dict[str, list[Work]] = {}
         for work in works:
             by_plan.setdefault(work.digest, []).append(work)
-        answers: list[_Answer] = []
         for digest, group in by_plan.items():
-            answers += self._accept(digest, group)
+            self._accept(digest, group)
         self._metrics.committed(self._clock.monotonic() - began)
-        self._answer(answers)
+        self._answer(works)
 
-    def _accept(self, digest: str, group: Sequence[Work]) -> list[_Answer]:
+    def _accept(self, digest: str, group: Sequence[Work]) -> None:
         """Spool reports of one plan; a request that meets a defect fails alone."""
         entries = [entry for work in group for entry in work.entries]
         quotas = [work.quota for work in group for _ in work.entries]
@@ -163,20 +169,19 @@ class Committer:
             results = iter(self._spool.accept(digest, entries, quotas))
         except Exception as error:  # noqa: BLE001 - its request gets it
             if len(group) == 1:
-                return [(group[0], error)]
+                group[0].outcome = error
+                return
             # What was written before the defect is a duplicate now, which is as good.
-            return [answer for work in group for answer in self._accept(digest, [work])]
-        return [(work, list(islice(results, len(work.entries)))) for work in group]
+            for work in group:
+                self._accept(digest, [work])
+            return
+        for work in group:
+            work.outcome = list(islice(results, len(work.entries)))
 
-    def _answer(self, answers: Sequence[_Answer]) -> None:
+    def _answer(self, works: Sequence[Work]) -> None:
         def deliver() -> None:
-            for work, outcome in answers:
-                if work.done.done():  # the client has gone
-                    continue
-                if isinstance(outcome, Exception):
-                    work.done.set_exception(outcome)
-                else:
-                    work.done.set_result(outcome)
+            for work in works:
+                work.finish()
 
         self._loop.call_soon_threadsafe(deliver)
 

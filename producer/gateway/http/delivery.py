@@ -20,12 +20,11 @@ from calmstream.producer.gateway.durable.plan_spool import over_at
 from calmstream.producer.gateway.durable.spool import Spool
 from calmstream.producer.gateway.encoding import BatchHead
 from calmstream.producer.gateway.metrics import Failure
-from calmstream.producer.gateway.sender import BatchSender, InFlightBatch, SendLimits
+from calmstream.producer.gateway.sender import BatchSender
 
 POLL_SECONDS = 0.02
 CONNECT_SECONDS = 2.0
 RENEW_SECONDS = 30.0
-LIMITS = SendLimits(longest_pause=10.0)
 
 _LOG = structlog.get_logger("calmstream.gateway")
 _LOST = {
@@ -49,7 +48,7 @@ class _PlanQueue:
 class BatchDelivery:
     """Sends the batches that arrive in ``sealed``, of all plans, over one connection.
 
-    Memory: the bodies of at most ``LIMITS.in_flight`` batches per plan, and 200 bytes for each
+    Memory: the bodies of at most ``BatchSender.most`` batches per plan, and 200 bytes for each
     other batch that waits. ``settle`` gets each batch once, and whether it was acknowledged.
     ``trouble`` is the latest error of the broker or of the disk, ``turned`` when the loop last
     turned, on the monotonic clock.
@@ -127,38 +126,41 @@ class BatchDelivery:
         sender = BatchSender(
             self._names(plan),
             self._present_sink,
-            LIMITS,
-            lost=lambda batch, error: self._failed(plan, batch, error),
-            settled=lambda batch, lost: self._settled(plan, batch, lost),
             totals=self._spool.plans[plan.digest].totals,
             clock=self._clock,
         )
         return _PlanQueue(plan, sender)
 
-    def _failed(self, plan: Plan, batch: InFlightBatch, error: CalmstreamError) -> Failure | None:
-        if isinstance(error, FatalError):
-            self.trouble = error
-            self._renew()
-        over = self._spool.mark.present() >= over_at(plan, batch.encoded.period)
-        return Failure.EXPIRED if over else None
-
-    def _settled(self, plan: Plan, batch: BatchHead, lost: Failure | None) -> None:
-        if lost is not None:
-            _LOG.warning(
-                _LOST[lost],
-                plan=plan.digest[:8],
-                group=batch.group,
-                window=batch.period,
-                reports=batch.n,
-            )
-        self._settle(plan.digest, batch, lost is None)
+    def _lose(self, plan: Plan, batch: BatchHead, why: Failure) -> None:
+        _LOG.warning(
+            _LOST[why],
+            plan=plan.digest[:8],
+            group=batch.group,
+            window=batch.period,
+            reports=batch.n,
+        )
+        self._settle(plan.digest, batch, False)
 
     def _step(self, of: _PlanQueue) -> None:
         present = self._spool.mark.present()
+        self._send_waiting(of, present)
+        for acknowledged in of.sender.step():
+            self._settle(of.plan.digest, acknowledged, True)
+        for batch in of.sender.failing():
+            error = batch.error
+            assert error is not None
+            if isinstance(error, FatalError):
+                self.trouble = error
+                self._renew()
+            if present >= over_at(of.plan, batch.encoded.period):
+                of.sender.give_up(batch, Failure.EXPIRED, error)
+                self._lose(of.plan, batch.encoded, Failure.EXPIRED)
 
+    def _send_waiting(self, of: _PlanQueue, present: int) -> None:
         def lose(batch: SealedBatch, why: Failure) -> None:
+            of.waiting.popleft()
             of.sender.totals.failed(batch.n, why)
-            self._settled(of.plan, of.waiting.popleft(), why)
+            self._lose(of.plan, batch, why)
 
         while of.waiting:
             batch = of.waiting[0]
@@ -178,7 +180,6 @@ class BatchDelivery:
                 continue
             of.waiting.popleft()
             of.sender.submit(encoded)
-        of.sender.step()
 
     def _renew(self) -> None:
         """Make a new connection after an error that lasts: some clients never recover from one."""

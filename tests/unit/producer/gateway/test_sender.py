@@ -20,7 +20,7 @@ from calmstream.producer.gateway.metrics import (
     Failure,
     GatewayTotals,
 )
-from calmstream.producer.gateway.sender import BatchSender, SendLimits
+from calmstream.producer.gateway.sender import BatchSender
 from calmstream.producer.simulation.produce import produce
 from tests.support.faulty_broker import FaultyBroker, SendFault
 from tests.support.producer import (
@@ -45,38 +45,34 @@ def encoded(n: int = 1) -> EncodedBatch:
 def sender(
     script: Callable[[int], int | CalmstreamError | None],
     clock: FakeClock | None = None,
-    **given: float,
 ) -> tuple[BatchSender, ScriptedSink]:
     sink = ScriptedSink(script)
-    limits = SendLimits(**given)  # type: ignore[arg-type]
-    return BatchSender(names_of(PLAN), lambda: sink, limits, clock=clock or FakeClock()), sink
+    return BatchSender(names_of(PLAN), lambda: sink, clock=clock or FakeClock()), sink
 
 
 def test_a_send_without_an_answer_is_repeated() -> None:
     clock = FakeClock(0)
-    one, sink = sender(lambda i: None if i == 0 else i, clock, attempt_seconds=5)
+    one, sink = sender(lambda i: None if i == 0 else i, clock)
     one.submit(encoded())
-    clock.seconds = 4.9
+    clock.seconds = 29.9
     one.step()
     assert len(sink.sends) == 1
-    clock.seconds = 5.1
-    one.step()
-    clock.seconds = 6
+    clock.seconds = 30.1
+    assert one.step() == []
+    clock.seconds = 31
     settle_all(one)
     assert len(sink.sends) == 2
     assert (one.totals.batches_sent, one.totals.retries) == (1, 1)
 
 
-def test_a_batch_is_sent_again_until_it_counts_as_lost() -> None:
-    sink = ScriptedSink(lambda i: DOWN if i % 2 == 0 else i)
-    one = BatchSender(
-        names_of(PLAN),
-        lambda: sink,
-        lost=lambda batch, _: Failure.EXPIRED if batch.encoded.n == 2 else None,
-        clock=FakeClock(),
-    )
+def test_a_batch_is_sent_again_until_it_is_given_up() -> None:
+    one, sink = sender(lambda i: DOWN if i % 2 == 0 else i)
     for n in (2, 1, 3):
         one.submit(encoded(n))
+    assert [batch.n for batch in one.step()] == [1]
+    first, last = one.failing()
+    assert (first.encoded.n, last.encoded.n, first.error) == (2, 3, DOWN)
+    one.give_up(first, Failure.EXPIRED, DOWN)
     settle_all(one)
     assert len(sink.sends) == 4
     assert (one.totals.failures, one.totals.reports_sent) == ({Failure.EXPIRED: 2}, 4)
@@ -87,22 +83,21 @@ def test_what_is_given_up_is_counted_and_what_was_acknowledged_is_not_given_up()
     one, _ = sender(lambda i: i or None)
     for n in (1, 2):
         one.submit(encoded(n))
-    one.give_up(20.0)
+    assert [batch.n for batch in one.step()] == [2]
+    one.give_up_all(DOWN)
     assert (one.in_flight, one.totals.failures) == (0, {Failure.UNDELIVERED: 1})
-    assert one.totals.reports_sent == 2
-    assert str(one.error) == "1 batches not acknowledged within 20 s"
+    assert (one.totals.reports_sent, one.error) == (2, DOWN)
 
 
-def test_in_flight_is_bounded_and_a_submission_waits_for_room() -> None:
-    one, sink = sender(lambda _: None, in_flight=3, attempt_seconds=1e9)
-    sink.on_wait = sink.release
-    open_before_each = []
-    for _ in range(10):
-        open_before_each.append(sum(not delivery.done() for delivery in sink.deliveries))
+def test_a_sender_is_full_at_its_bound() -> None:
+    one, sink = sender(lambda _: None)
+    for _ in range(one.most):
+        assert not one.full
         one.submit(encoded())
-    assert open_before_each == [0, 1, 2, 3, 1, 2, 3, 1, 2, 3]
+    assert one.full
+    sink.release()
     settle_all(one)
-    assert one.totals.batches_sent == 10
+    assert one.totals.batches_sent == one.most
 
 
 @pytest.mark.parametrize("fault", [SendFault.FAIL, SendFault.LOSE_ACK, SendFault.DUPLICATE])
