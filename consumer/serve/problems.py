@@ -59,7 +59,7 @@ class Refused(Exception):  # noqa: N818 - it is an outcome, not a defect
 
 def refusal(error: CalmstreamError) -> Refused:
     if isinstance(error, NoAnswer):
-        kind = Problem(error.why)
+        kind = Problem[error.why.upper()]
     elif isinstance(error, (DomainError, InvalidInput)):
         kind = Problem.REFUSED
     else:
