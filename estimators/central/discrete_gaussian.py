@@ -9,7 +9,6 @@ once.
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import chain, repeat
 from math import ceil, isqrt
 
 import numpy as np
@@ -25,12 +24,12 @@ MAX_VARIANCE = 1 << 28
 """Maximum variance, a standard deviation of 16,384. With it, nearly all products are below 2^63;
 the rare others are computed with integers of any size."""
 
+# Bound of the denominator of a variance times the square of the Laplace scale (about its root), so
+# that products of squares fit in 63 bits.
 _MAX_SCALED_DENOMINATOR = 1 << 25
-"""Bound of the denominator of a variance times the square of the Laplace scale (about its root), so
-that products of squares fit in 63 bits."""
-
 _LARGEST_ROOT = isqrt((1 << 63) - 1)  # largest integer whose square fits in 63 bits
 _EXTRA = 16  # proposals beyond twice the missing numbers: another round is rarely needed
+NEVER = 1 << 62  # larger exponents become this: a coin of exp(-2^62) never succeeds
 
 
 def round_variance(variance: Fraction) -> Fraction:
@@ -67,23 +66,16 @@ def discrete_gaussian(variance: Fraction, size: int, randomness: Randomness) -> 
 
 
 def _accept(proposed: Integers, a: int, b: int, scale: int, randomness: Randomness) -> Flags:
-    """Draw whether each proposed y is accepted.
-
-    The probability is ``exp(-(|y| - variance / scale)^2 / (2 variance))``.
-
-    Args:
-        proposed: shape (n,), discrete Laplace integers y.
-    """
-    bound = (_LARGEST_ROOT + a) // (b * scale)
+    """Draw whether each y is accepted: with ``exp(-(|y| - variance / scale)^2 / (2 variance))``."""
     size = np.abs(proposed)
-    far = size > bound
-    root = np.where(far, 0, size) * (b * scale) - a
+    far = size > (_LARGEST_ROOT + a) // (b * scale)
     denominator = 2 * a * b * scale * scale
-    kept = bernoulli_exp(np.square(root), denominator, randomness)
+    root = np.where(far, 0, size) * (b * scale) - a
+    whole, part = np.divmod(np.square(root), denominator)
     for place in np.flatnonzero(far):  # products above 63 bits: at most a few in a million
-        gamma = Fraction((int(size[place]) * b * scale - a) ** 2, denominator)
-        kept[place] = _bernoulli_exp_wide(gamma, randomness)
-    return kept
+        square = (int(size[place]) * b * scale - a) ** 2
+        whole[place], part[place] = min(square // denominator, NEVER), square % denominator
+    return bernoulli_exp(whole, part, denominator, randomness)
 
 
 def discrete_laplace(scale: int, size: int, randomness: Randomness) -> Integers:
@@ -91,7 +83,7 @@ def discrete_laplace(scale: int, size: int, randomness: Randomness) -> Integers:
     out = np.empty(0, np.int64)
     while len(out) < size:
         low = uniform_below(scale, 2 * (size - len(out)) + _EXTRA, randomness)
-        low = low[bernoulli_exp(low, scale, randomness)]
+        low = low[_alternating(low, scale, randomness)]
         magnitude = low + scale * _geometric(len(low), randomness)
         negative = uniform_below(2, len(low), randomness) == 1
         magnitude[negative] *= -1
@@ -109,20 +101,7 @@ def _geometric(size: int, randomness: Randomness) -> Integers:
     return count
 
 
-def bernoulli_exp(numerators: Integers, denominator: int, randomness: Randomness) -> Flags:
-    """Draw coins that are True with probability exactly exp(-numerator / denominator).
-
-    Args:
-        numerators: shape (n,), non-negative.
-
-    Returns:
-        Shape (n,), bool.
-    """
-    whole, part = np.divmod(numerators, denominator)
-    return bernoulli_exp_parts(whole, part, denominator, randomness)
-
-
-def bernoulli_exp_parts(
+def bernoulli_exp(
     whole: Integers, part: Integers, denominator: int, randomness: Randomness
 ) -> Flags:
     """Draw coins that are True with probability exactly exp(-(whole + part / denominator)).
@@ -166,26 +145,3 @@ def _alternating(part: Integers, denominator: int, randomness: Randomness) -> Fl
         active = active[success]
         k += 1
     return odd
-
-
-def _bernoulli_exp_wide(gamma: Fraction, randomness: Randomness) -> bool:
-    """Draw one coin that is True with probability exp(-gamma), with integers of any size."""
-    whole, rest = divmod(gamma, 1)
-    # At most 2^62 rounds: a coin of probability exp(-2^62) has practically always failed before.
-    for ratio in chain(repeat(Fraction(1), min(int(whole), 1 << 62)), [rest]):
-        k = 1
-        while _below(ratio.denominator * k, randomness) < ratio.numerator:
-            k += 1
-        if k % 2 == 0:
-            return False
-    return True
-
-
-def _below(bound: int, randomness: Randomness) -> int:
-    """Return one uniform integer in [0, bound); unlike in `uniform_below`, any bound is allowed."""
-    count = (bound.bit_length() + 7) // 8
-    last = (1 << 8 * count) // bound * bound
-    while True:
-        word = int.from_bytes(randomness.bytes(count), "little")
-        if word < last:
-            return word % bound

@@ -6,11 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from calmstream.estimators.central.discrete_gaussian import Integers, bernoulli_exp_parts
+from calmstream.estimators.central.discrete_gaussian import NEVER, Integers, bernoulli_exp
 from calmstream.estimators.randomness import Randomness, uniform_below
 
 _BATCH = 1 << 12
-_NEVER = 1 << 62  # larger exponents become this: a coin of exp(-2^62) never succeeds
 
 
 def private_quantile(
@@ -34,23 +33,17 @@ def private_quantile(
     Returns:
         A candidate. Cost: O(N + largest), and at most about ``largest`` proposals in the mean.
     """
-    gaps = _distances(sizes, largest, quantile)
-    denominator = 2 * quantile.denominator * epsilon.denominator
-    least = min(gaps)
+    of_size = np.bincount(np.minimum(sizes, largest), minlength=largest + 1)
+    wanted = quantile.numerator * len(sizes)
     # Python integers, because N and epsilon can be large.
+    gaps = [abs(quantile.denominator * n - wanted) for n in np.cumsum(of_size).tolist()]
+    least = min(gaps)
+    denominator = 2 * quantile.denominator * epsilon.denominator
     exponents = [(gap - least) * epsilon.numerator for gap in gaps]
-    whole = np.array([min(e // denominator, _NEVER) for e in exponents], np.int64)
+    whole = np.array([min(e // denominator, NEVER) for e in exponents], np.int64)
     part = np.array([e % denominator for e in exponents], np.int64)
     while True:
         proposed = uniform_below(largest + 1, _BATCH, randomness)
-        heads = bernoulli_exp_parts(whole[proposed], part[proposed], denominator, randomness)
+        heads = bernoulli_exp(whole[proposed], part[proposed], denominator, randomness)
         if heads.any():
             return int(proposed[heads][0])
-
-
-def _distances(sizes: Integers, largest: int, quantile: Fraction) -> list[int]:
-    """Return quantile.denominator · |#{sizes <= x} - quantile · N| for every candidate x."""
-    of_size = np.bincount(np.minimum(sizes, largest), minlength=largest + 1)
-    wanted = quantile.numerator * len(sizes)
-    at_most = np.cumsum(of_size).tolist()
-    return [abs(quantile.denominator * count - wanted) for count in at_most]
