@@ -89,11 +89,6 @@ class Aggregator:
         self._retries = RetryBudget(clock, RETRY_SECONDS)
         self._watch: TopicWatch | None = None
 
-    @property
-    def held_bytes(self) -> int:
-        """Bytes of raw records in memory; no metric, because it depends on the records."""
-        return self._windows.held_bytes
-
     def start(self, stop: threading.Event) -> None:
         """Do nothing: the first turn verifies the topics, so that failures are repeated."""
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from hashlib import blake2b
 
 from calmstream.broker.transport import Record
-from calmstream.common.errors import FatalError, Rejection
-from calmstream.estimators.central.coding import ROW_BYTES, pack
+from calmstream.common.errors import FatalError
+from calmstream.estimators.central.coding import pack
 from calmstream.estimators.central.plan import CentralPlan
-from calmstream.estimators.central.wire import TICK, RawBatch, decode_raw
+from calmstream.estimators.central.wire import TICK, decode_raw
 
 KEY_BYTES = 16  # size of the secret key of the hash of user ids
 
@@ -34,12 +34,6 @@ class RawWindows:
         self._clocks = dict.fromkeys(range(plan.partitions), 0)
         self._rows: dict[int, dict[bytes, bytes]] = {}
 
-    @property
-    def held_bytes(self) -> int:
-        """The approximate memory of the kept records in bytes. O(users); only for tests."""
-        kept = (row for rows in self._rows.values() for row in rows.values())
-        return sum(len(row) + ROW_BYTES for row in kept)
-
     def read(self, record: Record) -> None:
         if not record.append_time:
             raise FatalError(f"topic {record.partition.topic} must use LogAppendTime")
@@ -51,18 +45,13 @@ class RawWindows:
         window = self._plan.window_at(clock)
         if not 0 <= window < self._plan.releases or not self._wanted(window):
             return
-        try:
-            batch = decode_raw(self._plan, record.key, record.value)
-        except Rejection:
-            return
-        self._keep(self._rows.setdefault(window, {}), record, batch)
+        self._keep(self._rows.setdefault(window, {}), record)
 
-    def _keep(self, rows: dict[bytes, bytes], record: Record, batch: RawBatch) -> None:
+    def _keep(self, rows: dict[bytes, bytes], record: Record) -> None:
         """Keep the record of each sampled user, unless an earlier one of the same user is kept."""
         place = (record.timestamp, record.partition.number, record.offset)
-        for i, (user, values) in enumerate(
-            zip(batch.users, zip(*batch.columns, strict=True), strict=True)
-        ):
+        batch = decode_raw(self._plan, record.key, record.value)
+        for i, (user, values) in enumerate(batch):
             if not user:
                 continue
             digest = blake2b(user.encode(), digest_size=_DIGEST_BYTES, key=self._key).digest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -16,15 +16,17 @@ from calmstream.common.text import unseen
 from calmstream.estimators.central.accounting import BOUND, Allocation, allocate
 from calmstream.estimators.central.dp_marginals import ReleaseSettings
 from calmstream.estimators.central.ledger import Ledger
+from calmstream.estimators.plan.document import parse, read_object
 
 MODEL = "central"
 CENTRAL_VERSION = 1
 MAX_COLUMNS = 256
+MAX_COLUMN_NAME = 256  # characters; so a record with any values fits a batch
 MAX_LEVELS = 8
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
 _RATIO = re.compile(r"0\.[0-9]{1,4}|1", re.ASCII)
-
+_STATED = {"model": MODEL, "version": CENTRAL_VERSION, "bound": BOUND}
 _FIELDS: dict[str, type] = {
     "version": int,
     "model": str,
@@ -44,7 +46,6 @@ _FIELDS: dict[str, type] = {
     "partitions": int,
     "bound": str,
 }
-
 _OPTIONAL: dict[str, Any] = {"sample": "1", "users": 0}
 
 
@@ -89,8 +90,8 @@ class CentralPlan:
                 raise PlanError(f"{name}: {why}")
         if not 1 <= len(self.columns) <= MAX_COLUMNS or len(set(self.columns)) < len(self.columns):
             raise PlanError(f"columns: expected 1 to {MAX_COLUMNS}, none twice")
-        if not all(self.columns):
-            raise PlanError("columns: expected names that are not empty")
+        if not all(0 < len(column) <= MAX_COLUMN_NAME for column in self.columns):
+            raise PlanError(f"columns: expected names of 1 to {MAX_COLUMN_NAME} characters")
         limits = {
             "levels": (1, min(MAX_LEVELS, len(self.columns))),
             "start": (0, 1 << 40),
@@ -140,16 +141,9 @@ class CentralPlan:
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        fields: dict[str, Any] = {name: getattr(self, name, None) for name in _FIELDS}
-        own = {
-            "version": CENTRAL_VERSION,
-            "model": MODEL,
-            "columns": list(self.columns),
-            "bound": BOUND,
-        }
-        later = {name: getattr(self, name) for name in _OPTIONAL}
-        # Left out where they say nothing: documents from before keep their digests.
-        return fields | own | {n: v for n, v in later.items() if v != _OPTIONAL[n]}
+        # Optional ones are left out where they say nothing: older documents keep their digests.
+        whole, names = asdict(self) | _STATED, (*_FIELDS, *_OPTIONAL)
+        return {name: whole[name] for name in names if whole[name] != _OPTIONAL.get(name)}
 
     def to_bytes(self) -> bytes:
         return orjson.dumps(self.to_json(), option=orjson.OPT_SORT_KEYS)
@@ -163,26 +157,15 @@ def _ratio(plan: CentralPlan, field: str) -> Fraction:
 
 def read_central_plan(raw: bytes) -> CentralPlan:
     """Return the central plan in ``raw``, read strictly."""
-    try:
-        document = orjson.loads(raw)
-    except orjson.JSONDecodeError as error:
-        raise PlanError(f"plan: not JSON: {error}") from None
-    if not isinstance(document, dict):
-        raise PlanError("plan: expected an object")
-    if document.get("model") != MODEL:
+    document = parse(raw)
+    if not isinstance(document, dict) or document.get("model") != MODEL:
         raise PlanError("this plan is not central: it is for perturbed reports, not raw records")
-    if document.get("version") != CENTRAL_VERSION:
-        raise PlanError(f"version: this release reads central version {CENTRAL_VERSION}")
-    for name in sorted((set(document) - set(_OPTIONAL)) ^ set(_FIELDS)):
-        raise PlanError(f"plan: {'unknown' if name in document else 'missing'} field {name!r}")
-    document = _OPTIONAL | document
-    for name, kind in (_FIELDS | {name: type(v) for name, v in _OPTIONAL.items()}).items():
-        if type(document[name]) is not kind:
-            raise PlanError(f"{name}: expected {kind.__name__}, got {document[name]!r:.40}")
-    if not all(isinstance(column, str) for column in document["columns"]):
+    for name, value in _STATED.items():
+        if document.get(name) != value:
+            raise PlanError(f"{name}: expected {value}, got {document.get(name)!r:.40}")
+    types = {name: type(value) for name, value in _OPTIONAL.items()}
+    fields = read_object(document, "plan", _FIELDS, types)
+    if not all(isinstance(column, str) for column in fields["columns"]):
         raise PlanError("columns: expected strings")
-    if document["bound"] != BOUND:
-        raise PlanError(f"bound: expected {BOUND}, got {document['bound']!r:.40}")
-    stated = ("version", "model", "bound")
-    own = {name: value for name, value in document.items() if name not in stated}
+    own = {name: value for name, value in fields.items() if name not in _STATED}
     return CentralPlan(**(own | {"columns": tuple(own["columns"])}))

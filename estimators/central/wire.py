@@ -13,13 +13,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import NoReturn
+from collections.abc import Iterable, Iterator, Sequence
 
 import orjson
 
-from calmstream.common.errors import InvalidInput, Reason, Rejection
 from calmstream.estimators.central.plan import CentralPlan
 
 VERSION = "central-1.0"
@@ -31,16 +28,7 @@ MAX_VALUE_BYTES = 4 * MAX_TEXT  # maximum number of bytes of a value in UTF-8
 TICK = b'{"tick":1,"v":"central-1.0"}'  # no records: its append time advances an idle log
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_JSON_CHARACTER_BYTES = 6  # at most, of a control character: an escape
 _MAX_DIGITS = 18  # int() refuses very long numbers: one would make its batch unreadable
-
-
-@dataclass(frozen=True, slots=True)
-class RawBatch:
-    """The raw records of one batch, n ids and n values per column; "" is unusable or missing."""
-
-    users: list[str]
-    columns: tuple[list[str], ...]
 
 
 def value_text(value: object) -> str:
@@ -78,7 +66,6 @@ def encode_batches(
     A block of ``batch_size`` records that is too large for one batch is halved until its parts
     fit, so that long values never reach beyond their own block.
     """
-    _check_room(plan)
     for start in range(0, len(users), batch_size):
         rows = slice(start, start + batch_size)
         ids = [user_id(user) for user in users[rows]]
@@ -101,16 +88,6 @@ def _halved(
     yield from _halved(plan, users[half:], [column[half:] for column in columns])
 
 
-def _check_room(plan: CentralPlan) -> None:
-    """Check that the largest possible record fits a batch; depends on the plan alone."""
-    texts = (len(plan.columns) + 1) * (_JSON_CHARACTER_BYTES * MAX_TEXT + 3)
-    if len(_body(plan, [], [[]] * len(plan.columns))) + texts > MAX_BATCH_BYTES:
-        raise InvalidInput(
-            f"the names of the plan's {len(plan.columns)} columns leave no room for a record in a "
-            f"batch of {MAX_BATCH_BYTES:,} bytes: plan shorter names"
-        )
-
-
 def _body(plan: CentralPlan, users: Sequence[str], columns: Sequence[Sequence[object]]) -> bytes:
     texts = ([value_text(value) or None for value in column] for column in columns)
     return orjson.dumps(
@@ -124,27 +101,29 @@ def _body(plan: CentralPlan, users: Sequence[str], columns: Sequence[Sequence[ob
     )
 
 
-def decode_raw(plan: CentralPlan, key: bytes | None, value: bytes | None) -> RawBatch:
-    """Return the batch in a record of the raw topic; entries that are unusable are "" in it."""
-    if value is not None and len(value) > MAX_BATCH_BYTES:
-        _reject(Reason.OVERSIZED, f"a batch has at most {MAX_BATCH_BYTES} bytes")
-    body = _parsed(value or b"")
-    if not isinstance(body, dict):
-        _reject(Reason.UNDECODABLE, "not a JSON object")
-    if body.get("v") != VERSION:
-        _reject(Reason.UNKNOWN_VERSION, f"expected {VERSION}: raw records of a central plan")
-    if body.get("plan") != plan.digest:
-        _reject(Reason.UNKNOWN_PLAN, f"expected plan {plan.digest[:8]}")
-    if key is None or len(key) != BATCH_ID_BYTES:
-        _reject(Reason.BAD_BATCH_ID, f"the key must be a batch id of {BATCH_ID_BYTES} bytes")
+def decode_raw(
+    plan: CentralPlan, key: bytes | None, value: bytes | None
+) -> Iterable[tuple[str, tuple[str, ...]]]:
+    """Return the id and the values of each raw record in a batch; "" is unusable or missing.
+
+    A batch that is not readable as a whole has none. Nobody learns why.
+    """
+    body = _parsed(value) if value is not None and len(value) <= MAX_BATCH_BYTES else None
+    if not isinstance(body, dict) or body.get("v") != VERSION or body.get("plan") != plan.digest:
+        return ()
     n, columns = body.get("n"), body.get("columns")
     if type(n) is not int or not 1 <= n <= MAX_BATCH_RECORDS:
-        _reject(Reason.OUT_OF_RANGE, f"n must be 1 to {MAX_BATCH_RECORDS}")
+        return ()
+    if key is None or len(key) != BATCH_ID_BYTES:
+        return ()
     if not isinstance(columns, dict) or set(columns) != set(plan.columns):
-        _reject(Reason.MALFORMED, f"expected the {len(plan.columns)} columns of the plan")
-    users = [user_id(user) for user in _entries("users", body.get("users"), n)]
-    texts = (map(value_text, _entries("a column", columns[name], n)) for name in plan.columns)
-    return RawBatch(users, tuple(map(list, texts)))
+        return ()
+    lists = [body.get("users"), *(columns[name] for name in plan.columns)]
+    if not all(isinstance(own, list) and len(own) == n for own in lists):
+        return ()
+    users, *values = lists
+    texts = (map(value_text, column) for column in values)
+    return zip(map(user_id, users), zip(*texts, strict=True), strict=True)
 
 
 def _parsed(raw: bytes) -> object:
@@ -162,16 +141,4 @@ def _parsed(raw: bytes) -> object:
             parse_constant=lambda _: None,
         )
     except (ValueError, RecursionError):
-        _reject(Reason.UNDECODABLE, "not JSON")
-
-
-def _entries(what: str, values: object, n: int) -> list[object]:
-    if not isinstance(values, list):
-        _reject(Reason.MALFORMED, f"{what} must be a list")
-    if len(values) != n:
-        _reject(Reason.LENGTH_MISMATCH, f"{what} must have n entries")
-    return values
-
-
-def _reject(reason: Reason, detail: str) -> NoReturn:
-    raise Rejection(reason, detail)
+        return None

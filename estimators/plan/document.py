@@ -59,9 +59,9 @@ def plan_of(
         domain = Domain.from_json(fields["domain"])
     except DomainError as error:
         raise PlanError(str(error)) from None
-    guarantee = _object(fields["guarantee"], "guarantee", {"kind": str, "windows": int})
-    method = _object(fields["method"], "method", {"name": str, "parameters": dict})
-    limits = _object(fields["limits"], "limits", {"batch_reports": int, "batches": int})
+    guarantee = read_object(fields["guarantee"], "guarantee", {"kind": str, "windows": int})
+    method = read_object(fields["method"], "method", {"name": str, "parameters": dict})
+    limits = read_object(fields["limits"], "limits", {"batch_reports": int, "batches": int})
     groups = read_groups(fields["groups"], "groups")
     if check is not None:
         check(groups, fields["epsilon"])
@@ -90,7 +90,7 @@ def _fields(document: object) -> dict[str, Any]:
     version = document.get("version", PLAN_VERSION) if isinstance(document, dict) else PLAN_VERSION
     if type(version) is int and version != PLAN_VERSION:
         raise PlanError(f"version: expected {PLAN_VERSION}, got {_shown(version)}")
-    return _object(document, "plan", FIELDS, _OPTIONAL)
+    return read_object(document, "plan", FIELDS, _OPTIONAL)
 
 
 def _optional(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def read_groups(entries: object, where: str) -> tuple[Group, ...]:
 
 
 def _group(entry: object, where: str) -> Group:
-    fields = _object(entry, where, {"mechanism": dict, "views": list})
+    fields = read_object(entry, where, {"mechanism": dict, "views": list})
     pairs = _each(fields["views"], f"{where}.views", _view)
     try:
         return Group(
@@ -125,7 +125,7 @@ def _group(entry: object, where: str) -> Group:
 
 def _view(entry: object, where: str) -> tuple[View, int]:
     optional = {"parity": list, "character": list, "modulus": int}
-    fields = _object(entry, where, {"attributes": list, "share": int}, optional)
+    fields = read_object(entry, where, {"attributes": list, "share": int}, optional)
     for name in ("attributes", "parity", "character"):
         if name in fields:
             _integers(fields[name], f"{where}.{name}")
@@ -163,7 +163,7 @@ def _refuse_repeats(raw: bytes) -> None:
         raise PlanError("plan: nested too deeply") from None
 
 
-def _object(
+def read_object(
     entry: object,
     where: str,
     required: Mapping[str, type],

@@ -174,6 +174,13 @@ def test_which_record_of_a_user_counts_does_not_depend_on_others_or_on_reading()
             assert coded == {("F", "job 0", None): 1, ("M", None, None): 1}
 
 
+def test_a_record_of_the_widest_plan_fits_a_batch() -> None:
+    names = tuple(f"{i:03}" + "\x01" * 253 for i in range(256))
+    plan = replace(PLAN, columns=names)
+    (body,) = bodies([("\x01" * 256, ("\x01" * 300,) * 256)], 1, plan)
+    assert len(body) <= MAX_BATCH_BYTES
+
+
 def test_distinct_ids_are_distinct_users() -> None:
     ids = ["a", "a\0", "A", " a", "\ud800", "\ud801", "\ufffd", "m" * 257, "m" * 258, "m" * 256]
     assert len({user_id(i) for i in ids}) == len(ids)

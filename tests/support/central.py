@@ -21,7 +21,7 @@ from calmstream.consumer.central.metrics import central_metrics
 from calmstream.consumer.central.subscribe import subscribe_releases
 from calmstream.consumer.central.windows import RawWindows
 from calmstream.consumer.metrics.registry import new_registry
-from calmstream.estimators.central.coding import code_records
+from calmstream.estimators.central.coding import ROW_BYTES, code_records
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.central.release_reading import CentralRelease
 from calmstream.estimators.central.tuples import Locator, Records
@@ -184,6 +184,12 @@ class CentralBench:
 
     def releases(self) -> list[CentralRelease]:
         return list(subscribe_releases(self.broker, self.names, follow=False, poll_seconds=0))
+
+
+def held_bytes(aggregator: Aggregator) -> int:
+    """Return the approximate memory of its raw records; no metric, because it depends on them."""
+    kept = (row for rows in aggregator._windows._rows.values() for row in rows.values())
+    return sum(len(row) + ROW_BYTES for row in kept)
 
 
 class Patience(threading.Event):

@@ -17,7 +17,7 @@ from calmstream.consumer.runtime.service import Alone
 from calmstream.estimators.central.wire import encode_batches
 from calmstream.producer.central.submit import submit
 from tests.support import central
-from tests.support.central import CentralBench, Patience, released_counts
+from tests.support.central import CentralBench, Patience, held_bytes, released_counts
 from tests.support.faulty_broker import SendFault
 
 PLAN = replace(central.PLAN, columns=("sex", "job"), levels=2, releases=3)
@@ -164,7 +164,7 @@ def test_a_backlog_is_held_one_window_at_a_time(tmp_path: Path) -> None:
     memory = []
     for _ in range(60):
         aggregator.turn()
-        memory.append(aggregator.held_bytes)
+        memory.append(held_bytes(aggregator))
         bench.clock.advance(0.5)
     assert len(bench.releases()) == 6
     # One window of 7,000 users, and what one poll of 500 batches reads beyond it.
