@@ -43,13 +43,13 @@ def composition() -> None:
     for levels in (1, 2, 3, 4):
         for epsilon in ("0.5", "1", "2", "4", "8"):
             new = allocate(epsilon, "1e-6", levels, 1)
-            old, cost = zcdp_variance(epsilon, "1e-6", levels, 1), new.cost
-            numbers = float(cost.precision), levels, float(new.quantile_epsilon)
+            old = zcdp_variance(epsilon, "1e-6", levels, 1)
+            numbers = float(new.precision), levels, float(new.quantile_epsilon)
             low, high = (delta / 5e-7 for delta in delta_bounds(float(epsilon), *numbers))
             noise, ratio = new.variance**0.5, (new.variance / old) ** 0.5
             print(
                 f"| {levels} | {epsilon} | {noise:.3f} | {ratio:.3f} | "
-                f"{cost.zcdp_epsilon('1e-6'):.3f} | {low:.4f}, {high:.4f} |",
+                f"{new.zcdp_epsilon('1e-6'):.3f} | {low:.4f}, {high:.4f} |",
                 flush=True,
             )
 

@@ -20,10 +20,11 @@ from calmstream.common.version import version
 from calmstream.connect import kafka
 from calmstream.consumer.central.aggregator import Aggregator
 from calmstream.consumer.central.budget_account import BudgetAccount
-from calmstream.consumer.central.config import AggregatorConfig
+from calmstream.consumer.central.config import AggregatorConfig, AggregatorContext
 from calmstream.consumer.central.metrics import central_metrics
 from calmstream.consumer.central.subscribe import subscribe_releases
 from calmstream.consumer.metrics.registry import new_registry
+from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.service import Alone, configure_logging, run_service
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.central.release_reading import CentralRelease
@@ -123,18 +124,18 @@ def _aggregate(args: argparse.Namespace) -> int:
     configure_logging(http.log_level)
     registry = new_registry()
     with closing(kafka(args.bootstrap)) as broker:
-        aggregator = Aggregator(
+        context = AggregatorContext(
             plan,
-            broker,
             names_of(plan, args.namespace),
-            account=account,
-            clock=SystemClock(),
-            randomness=SystemRandomness(),
-            metrics=central_metrics(registry, plan),
-            software=version(),
-            raw_memory_bytes=config.raw_memory_bytes,
+            broker,
+            account,
+            clock := SystemClock(),
+            SystemRandomness(),
+            central_metrics(registry, plan),
+            RoleHealth(Aggregator.name, clock),
+            version(),
         )
-        run_service([Alone(aggregator, until_over=True)], registry, http)
+        run_service([Alone(Aggregator(context, config), until_over=True)], registry, http)
     return 0
 
 

@@ -11,7 +11,6 @@ from calmstream import arguments
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.central.accounting import zcdp_variance
 from calmstream.estimators.central.coding import most_raw_bytes
-from calmstream.estimators.central.dp_marginals import check_allocation
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.planning import plan_options, plan_page
 from calmstream.tables.records import read_texts
@@ -94,7 +93,6 @@ def run(args: argparse.Namespace) -> int:
         spurious=args.spurious,
         sample=args.sample,
     )
-    check_allocation(plan.allocation)
     warnings = [_RAW, *plan_page.over(start + plan.releases * window, time.time())]
     return plan_page.deliver(
         plan, warnings, lambda console: show(console, plan), out=args.out, as_json=args.json
@@ -102,19 +100,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def show(console: Console, plan: CentralPlan) -> None:
-    allocation = plan.allocation
-    one = allocation.cost.epsilon(plan.delta)
+    spend = plan.method.spend
+    one = spend.epsilon(plan.delta)
     head = (
         f"CENTRAL plan {plan.name}-{plan.digest[:8]}: dp-marginals, tuples of up to "
         f"{plan.levels} of {len(plan.columns)} columns\n"
         f"  epsilon {plan.epsilon}, delta {plan.delta} for a user over all {plan.releases:,} "
         f"releases; one release alone is worth epsilon {one:.3g}\n"
-        f"  counts have a standard error of {float(allocation.variance) ** 0.5:.3g} · "
+        f"  counts have a standard error of {float(spend.variance) ** 0.5:.3g} · "
         "sqrt(tuples that count of a user)"
     )
-    whole = allocation.cost.times(plan.releases).zcdp_epsilon(plan.delta)
+    whole = spend.times(plan.releases).zcdp_epsilon(plan.delta)
     older = zcdp_variance(plan.epsilon, plan.delta, plan.levels, plan.releases)
-    less = 1 - float(allocation.variance / older) ** 0.5
+    less = 1 - float(spend.variance / older) ** 0.5
     lines = [head]
     lines.append(
         f"  numerical composition: by the bound of zCDP the same noise would mean epsilon "

@@ -9,25 +9,19 @@ import threading
 
 import structlog
 
-from calmstream.broker.names import CentralNames
 from calmstream.broker.topic_facts import central_faults, refuse
 from calmstream.broker.topic_watch import TopicWatch
-from calmstream.broker.transport import Broker, TopicInfo
-from calmstream.common.clock import Clock
+from calmstream.broker.transport import TopicInfo
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.central import metrics as m
-from calmstream.consumer.central.budget_account import BudgetAccount
-from calmstream.consumer.central.claims import SEND_SECONDS, Claims
+from calmstream.consumer.central.claims import Claims
+from calmstream.consumer.central.config import SEND_SECONDS, AggregatorConfig, AggregatorContext
 from calmstream.consumer.central.publication import Publication, hide_error_texts
 from calmstream.consumer.central.windows import KEY_BYTES, RawWindows
-from calmstream.consumer.metrics.registry import Metrics
-from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.retry import RetryBudget
 from calmstream.estimators.central.coding import most_raw_bytes
-from calmstream.estimators.central.dp_marginals import check_allocation
-from calmstream.estimators.central.plan import CentralPlan
+from calmstream.estimators.central.ledger import BudgetSpent
 from calmstream.estimators.central.wire import TICK
-from calmstream.estimators.randomness import Randomness
 
 POLL_SECONDS = 0.5  # maximum time for which one poll waits for records
 RETRY_SECONDS = 60.0  # time for which failing calls are repeated before the aggregator exits
@@ -42,51 +36,37 @@ class Aggregator:
 
     def __init__(
         self,
-        plan: CentralPlan,
-        broker: Broker,
-        names: CentralNames,
+        context: AggregatorContext,
+        config: AggregatorConfig,
         *,
-        account: BudgetAccount,
-        clock: Clock,
-        randomness: Randomness,
-        metrics: Metrics,
-        software: str,
-        raw_memory_bytes: int,
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
-        _check_plan(plan, raw_memory_bytes)
+        plan, needed = context.plan, most_raw_bytes(context.plan)
+        if needed > config.raw_memory_bytes:
+            raise FatalError(
+                f"raw records of the plan's {plan.users:,} users, of which {plan.sample} count, "
+                f"take up to {needed:,} bytes of memory, and {config.raw_memory_bytes:,} are set "
+                "aside: raise CALMSTREAM_RAW_MEMORY_BYTES (about twice as much must be free), or "
+                "plan a smaller --sample"
+            )
+        self._context = context
         self._plan = plan
-        self._names = names
-        self._account = account
-        self._clock = clock
-        self._metrics = metrics
+        self._names = context.names
+        self._clock = context.clock
+        self.health = context.health
         self._poll_seconds = poll_seconds
-        self._topics = broker.topics()
-        self._reader = broker.reader()
-        self._sink = broker.sink()
-        self.health = RoleHealth(self.name, clock)
+        self._topics = context.broker.topics()
+        self._reader = context.broker.reader()
+        self._sink = context.broker.sink()
         self._log = structlog.get_logger("calmstream.aggregator")
-        self._claims = Claims(
-            plan, broker, names, self._sink, randomness, clock, self.health.turned
-        )
-        self._publication = Publication(
-            plan,
-            names,
-            account=account,
-            claims=self._claims,
-            sink=self._sink,
-            randomness=randomness,
-            metrics=metrics,
-            software=software,
-            alive=self.health.turned,
-        )
-        self._windows = RawWindows(plan, self._wanted, randomness.bytes(KEY_BYTES))
+        self._claims = Claims(context, self._sink)
+        self._publication = Publication(context, self._claims, self._sink)
+        self._windows = RawWindows(plan, self._wanted, context.randomness.bytes(KEY_BYTES))
         self._next = 0
         self._positions: dict[int, int] = {}  # by partition the offset to read next
         self._listening: list[int] = []  # the partitions that are polled now
         self._ticked = -TICK_SECONDS
-        self._started = False
-        self._retries = RetryBudget(clock, RETRY_SECONDS)
+        self._retries = RetryBudget(context.clock, RETRY_SECONDS)
         self._watch: TopicWatch | None = None
 
     def start(self, stop: threading.Event) -> None:
@@ -99,6 +79,9 @@ class Aggregator:
         """Do one round; failures are repeated, without limit while a paid release was not sent."""
         try:
             self._round()
+        except BudgetSpent:
+            self._context.metrics.inc(m.REFUSED)
+            raise
         except RecoverableError:
             spent = self._retries.failed()
             if spent and not self._publication.has_unsent_release:
@@ -121,10 +104,9 @@ class Aggregator:
         self._sink.close(SEND_SECONDS)
 
     def _round(self) -> None:
-        if not self._started:
-            self._verify_topics()
+        watch = self._watch or self._verify_topics()
         self._send()
-        self._look_after_topics()
+        self._look_after_topics(watch)
         behind = self._windows.behind(self._plan.window_end(self._next))
         if behind and not self.over():
             self._read(behind)
@@ -135,12 +117,11 @@ class Aggregator:
             self._send()
         self.health.turned()
 
-    def _look_after_topics(self) -> None:
+    def _look_after_topics(self, watch: TopicWatch) -> None:
         """Stop where facts have changed, or no broker answers; but not before a paid release."""
-        assert self._watch is not None
-        self._watch.turn()
-        self.health.watched(self._watch.silent_seconds, self._watch.fault)
-        silent = self._watch.silent_seconds()
+        watch.turn()
+        self.health.watched(watch.silent_seconds, watch.fault)
+        silent = watch.silent_seconds()
         if silent > RETRY_SECONDS and not self._publication.has_unsent_release:
             raise FatalError(f"no broker has answered for {silent:.0f} s; start again")
 
@@ -148,24 +129,25 @@ class Aggregator:
         for _ in self._publication.send():
             self.health.turned()
 
-    def _verify_topics(self) -> None:
+    def _verify_topics(self) -> TopicWatch:
         found = self._topics.describe([self._names.raw, self._names.releases])
         refuse(central_faults(self._names, found))
-        self._watch = TopicWatch(
+        watch = TopicWatch(
             lambda now: central_faults(self._names, now),
             self._topics,
             found,
             self._clock,
             create="create it again (calmstream central topics); its records are lost",
         )
-        self._account.bind(found[self._names.releases].id)
+        self._context.account.bind(found[self._names.releases].id)
         self._claims.follow()
         starts = self._topics.log_starts(self._names.raw_partitions)
         self._positions = {partition.number: start for partition, start in starts.items()}
         self._leave_out_expired(found[self._names.raw])
-        self._metrics.set(m.SPENT, self._account.read().spent_share)
-        self._started = True
+        self._context.metrics.set(m.SPENT, self._context.account.read().spent_share)
+        self._watch = watch
         self.health.ready()
+        return watch
 
     def _leave_out_expired(self, raw: TopicInfo) -> None:
         """Begin after the windows from which the broker may have deleted records already."""
@@ -183,7 +165,7 @@ class Aggregator:
                 last=missed[-1],
             )
         for _ in missed:
-            self._metrics.inc(m.SKIPPED)
+            self._context.metrics.inc(m.SKIPPED)
         self._next = first
 
     def _wanted(self, window: int) -> bool:
@@ -191,25 +173,19 @@ class Aggregator:
 
     def _read(self, behind: list[int]) -> None:
         """Poll the partitions before the next window's end, so that memory holds one window."""
-        self._listen(behind)
+        everything = self._names.raw_partitions
+        if behind != self._listening:
+            self._reader.assign([everything[number] for number in behind])
+            for number in behind:
+                self._reader.seek(everything[number], self._positions[number])
+            self._listening = behind
         records = self._reader.poll(self._poll_seconds)
+        self._positions |= {number: self._reader.position(everything[number]) for number in behind}
         with hide_error_texts("reading raw records"):
             for record in records:
                 self._windows.read(record)
         if not records:
             self._tick(behind)
-
-    def _listen(self, numbers: list[int]) -> None:
-        """Read exactly these partitions, each from the position where it was left."""
-        if numbers == self._listening:
-            return
-        everything = self._names.raw_partitions
-        for number in self._listening:
-            self._positions[number] = self._reader.position(everything[number])
-        self._reader.assign([everything[number] for number in numbers])
-        for number in set(numbers) - set(self._listening):
-            self._reader.seek(everything[number], self._positions[number])
-        self._listening = numbers
 
     def _tick(self, behind: list[int]) -> None:
         """Advance the clock of idle partitions, by at most one tick for each in a second."""
@@ -220,15 +196,3 @@ class Aggregator:
         sent = [self._sink.send(self._names.raw, None, TICK, partition=n) for n in behind]
         for delivery in sent:
             delivery.wait(SEND_SECONDS)
-
-
-def _check_plan(plan: CentralPlan, raw_memory_bytes: int) -> None:
-    check_allocation(plan.allocation)
-    needed = most_raw_bytes(plan)
-    if needed > raw_memory_bytes:
-        raise FatalError(
-            f"raw records of the plan's {plan.users:,} users, of which {plan.sample} count, take "
-            f"up to {needed:,} bytes of memory, and {raw_memory_bytes:,} are set aside: raise "
-            "CALMSTREAM_RAW_MEMORY_BYTES (about twice as much must be free), or plan a smaller "
-            "--sample"
-        )

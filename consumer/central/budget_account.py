@@ -7,15 +7,13 @@ A payment is durable before a release is sent. Without an account, nothing is pu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.common.files import exclusive, real_path, write_durably
 from calmstream.estimators.central.accounting import Spend
 from calmstream.estimators.central.ledger import Ledger, read_ledger
-
-MAX_BYTES = 64 << 20  # of an account file that is read; far above a real one
 
 
 class BudgetAccount:
@@ -31,7 +29,7 @@ class BudgetAccount:
         with account._locked():
             if path.exists():
                 raise FatalError(f"there is a budget account at {path} already; it is kept")
-            account._write(ledger)
+            write_durably(account._path, ledger.to_bytes())
         return account
 
     def read(self) -> Ledger:
@@ -42,8 +40,6 @@ class BudgetAccount:
                 f"no budget account at {self._path} ({error.strerror}); nothing is released "
                 "without one: create it once per plan, or mount the volume that holds it"
             ) from None
-        if len(raw) > MAX_BYTES:
-            raise FatalError(f"the budget account at {self._path} is too large to be one")
         try:
             ledger = read_ledger(raw)
         except FatalError as error:
@@ -70,7 +66,7 @@ class BudgetAccount:
     def _change(self, step: Callable[[Ledger], Ledger]) -> Ledger:
         with self._locked():
             ledger = step(self.read())
-            self._write(ledger)
+            write_durably(self._path, ledger.to_bytes())
         return ledger
 
     @contextmanager
@@ -82,15 +78,8 @@ class BudgetAccount:
                 f"cannot lock the budget account: folder {folder} does not exist; mount or create "
                 "it"
             )
-        with ExitStack() as stack:
-            try:
-                stack.enter_context(exclusive(self._path, wait=True))
-            except RecoverableError as error:
-                raise FatalError(f"cannot lock the budget account: {error}") from None
-            yield
-
-    def _write(self, ledger: Ledger) -> None:
         try:
-            write_durably(self._path, ledger.to_bytes())
+            with exclusive(self._path, wait=True):
+                yield
         except RecoverableError as error:
             raise FatalError(f"budget account: {error}; nothing is released") from None

@@ -6,40 +6,28 @@ key and exists in one process's memory only, so no restart or copy of an account
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import suppress
 
-from calmstream.broker.names import CentralNames
-from calmstream.broker.transport import Broker, Partition, Sink
-from calmstream.common.clock import Clock
-from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.broker.transport import Partition, Sink
+from calmstream.common.errors import FatalError, ForeignRecord, RecoverableError
+from calmstream.consumer.central.config import SEND_SECONDS, AggregatorContext
 from calmstream.consumer.runtime.read_topics import TopicReader
-from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.central.release_reading import ReleaseOwners
 from calmstream.estimators.central.release_wire import NONCE_BYTES, claim_key, encode_claim
-from calmstream.estimators.randomness import Randomness
-
-SEND_SECONDS = 30.0  # maximum wait for the acknowledgement of a record
 
 
 class Claims:
     """Per window: `follow`; if it is not `taken`, `append`; release it only if it is `held`."""
 
-    def __init__(
-        self,
-        plan: CentralPlan,
-        broker: Broker,
-        names: CentralNames,
-        sink: Sink,
-        randomness: Randomness,
-        clock: Clock,
-        alive: Callable[[], None],
-    ) -> None:
-        self._plan = plan
-        self._partition = Partition(names.releases, 0)
-        self._randomness = randomness
-        self._topic = TopicReader(broker, [self._partition], clock, keep_alive=alive)
+    def __init__(self, context: AggregatorContext, sink: Sink) -> None:
+        self._plan = context.plan
+        self._randomness = context.randomness
+        self._partition = Partition(context.names.releases, 0)
+        self._topic = TopicReader(
+            context.broker, [self._partition], context.clock, keep_alive=context.health.turned
+        )
         self._sink = sink
-        self._owners = ReleaseOwners(plan.digest)
+        self._owners = ReleaseOwners(context.plan.digest)
         self._own: set[str] = set()
 
     def topic_id(self) -> str:
@@ -55,7 +43,8 @@ class Claims:
 
     def follow(self) -> None:
         for record in self._topic.to_end():
-            self._owners.read(record.value)
+            with suppress(ForeignRecord):
+                self._owners.read(record.value)
 
     def append(self, window: int) -> None:
         nonce = self._randomness.bytes(NONCE_BYTES).hex()

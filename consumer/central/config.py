@@ -1,8 +1,20 @@
-"""Settings of the aggregator."""
+"""Settings of the aggregator, and what its parts share."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from calmstream.broker.names import CentralNames
+from calmstream.broker.transport import Broker
+from calmstream.common.clock import Clock
 from calmstream.common.settings import Settings, bounded
+from calmstream.consumer.central.budget_account import BudgetAccount
+from calmstream.consumer.metrics.registry import Metrics
+from calmstream.consumer.runtime.health import RoleHealth
+from calmstream.estimators.central.plan import CentralPlan
+from calmstream.estimators.randomness import Randomness
+
+SEND_SECONDS = 30.0  # maximum wait for the acknowledgement of a record
 
 
 class AggregatorConfig(Settings):
@@ -10,3 +22,18 @@ class AggregatorConfig(Settings):
 
     # Of one window of the plan's stated users, or it does not start; a release takes as much again.
     raw_memory_bytes: int = bounded(1 << 30, ge=1 << 16, le=1 << 44)
+
+
+@dataclass(frozen=True, slots=True)
+class AggregatorContext:
+    """The plan and the instruments of one aggregator."""
+
+    plan: CentralPlan
+    names: CentralNames
+    broker: Broker
+    account: BudgetAccount
+    clock: Clock
+    randomness: Randomness
+    metrics: Metrics
+    health: RoleHealth
+    software: str

@@ -8,25 +8,27 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import wait
 from contextlib import contextmanager
+from threading import Thread
+from typing import TypeVar
 
 import numpy as np
 import structlog
 
-from calmstream.broker.names import CentralNames
 from calmstream.broker.transport import Sink
 from calmstream.common.errors import CalmstreamError, FatalError
 from calmstream.consumer.central import metrics as m
-from calmstream.consumer.central.budget_account import BudgetAccount
-from calmstream.consumer.central.claims import SEND_SECONDS, Claims
-from calmstream.consumer.metrics.registry import Metrics
+from calmstream.consumer.central.claims import Claims
+from calmstream.consumer.central.config import SEND_SECONDS, AggregatorContext
+from calmstream.consumer.runtime.threads import begin
 from calmstream.estimators.central.coding import code_records
-from calmstream.estimators.central.dp_marginals import release, working_bytes
-from calmstream.estimators.central.ledger import BudgetSpent, Ledger
-from calmstream.estimators.central.plan import CentralPlan
+from calmstream.estimators.central.dp_marginals import working_bytes
+from calmstream.estimators.central.ledger import Ledger
 from calmstream.estimators.central.release_wire import encode_level, encode_manifest
 from calmstream.estimators.central.tuples import Records
-from calmstream.estimators.randomness import Randomness
+
+T = TypeVar("T")
 
 Prepared = tuple[Records, tuple[list[bytes], ...]]
 """A prepared window: the coded records, and the labels of each column."""
@@ -50,29 +52,13 @@ def hide_error_texts(doing: str) -> Iterator[None]:
 class Publication:
     """Releases the windows of a plan, one at a time."""
 
-    def __init__(
-        self,
-        plan: CentralPlan,
-        names: CentralNames,
-        *,
-        account: BudgetAccount,
-        claims: Claims,
-        sink: Sink,
-        randomness: Randomness,
-        metrics: Metrics,
-        software: str,
-        alive: Callable[[], None],
-    ) -> None:
-        self._plan = plan
-        self._names = names
-        self._account = account
+    def __init__(self, context: AggregatorContext, claims: Claims, sink: Sink) -> None:
+        self._context = context
+        self._plan = context.plan
+        self._account = context.account
         self._claims = claims
         self._sink = sink
-        self._randomness = randomness
-        self._metrics = metrics
-        self._software = software
-        self._alive = alive
-        self._paid = {entry.release for entry in account.read().entries}
+        self._paid = {entry.release for entry in context.account.read().entries}
         self._prepared: Prepared | None = None
         self._unsent: deque[tuple[str, bytes]] = deque()
         self._sending: int | None = None
@@ -92,13 +78,14 @@ class Publication:
         After a RecoverableError, call it again with the same window: nothing is paid twice.
         """
         if self._prepared is None:
-            if self.wants(window):
-                self._check_budget(window)
             rows = take(window)  # also for a window that is skipped, so that it is forgotten
+            ledger = self._account.read()
+            self._paid |= {entry.release for entry in ledger.entries}
             if not self.wants(window):
                 self._skip(window)
                 return
-            self._prepared = self._code(rows)
+            ledger.pay(str(window), self._plan.method.spend)  # refused before a claim is made
+            self._prepared = self._while_alive("preparing a release", lambda: self._code(rows))
         yield "prepared"
         self._account.bind(self._claims.topic_id())
         self._claims.append(window)
@@ -109,79 +96,67 @@ class Publication:
             self._skip(window)
             return
         yield "won"
-        ledger = self._pay(window)
+        ledger = self._account.pay(str(window), self._plan.method.spend)
+        self._paid.add(str(window))
+        self._context.metrics.set(m.SPENT, ledger.spent_share)
         yield "paid"
-        self._compute(window, nonce, ledger)
+        prepared, self._prepared = self._prepared, None
+        self._unsent.extend(
+            self._while_alive(
+                "making a release", lambda: self._computed(window, nonce, prepared, ledger)
+            )
+        )
+        self._sending = window
         yield "computed"
 
     def send(self) -> Iterator[str]:
         """Send what is not sent of a paid release; a repeated record does no harm."""
         while self._unsent:
             key, body = self._unsent[0]
-            self._sink.send(self._names.releases, key.encode(), body, partition=0).wait(
+            self._sink.send(self._context.names.releases, key.encode(), body, partition=0).wait(
                 SEND_SECONDS
             )
             self._unsent.popleft()
             yield f"sent {key}"
         if self._sending is not None:
             ledger = self._account.finish(str(self._sending))
-            self._metrics.inc(m.RELEASES)
+            self._context.metrics.inc(m.RELEASES)
             self._log.info("released", window=self._sending, budget=ledger.summary())
             self._sending = None
 
+    def _while_alive(self, doing: str, call: Callable[[], T]) -> T:
+        """Do a long call on a thread of its own; meanwhile the aggregator is alive."""
+        with hide_error_texts(doing):
+            future = begin(call, lambda run: Thread(target=run, daemon=True).start())
+            while not wait([future], timeout=1.0).done:
+                self._context.health.turned()
+            return future.result()
+
     def _code(self, rows: list[bytes]) -> Prepared:
         """Code the records; allocate the release's memory once: a lack shows before the payment."""
-        with hide_error_texts("preparing a release"):
-            records, labels = code_records(rows, len(self._plan.columns), self._alive)
-            reserve(working_bytes(records, self._plan.levels))
-            return records, labels
+        records, labels = code_records(rows, len(self._plan.columns))
+        reserve(working_bytes(records, self._plan.levels))
+        return records, labels
 
-    def _check_budget(self, window: int) -> None:
-        """Check that the account will accept the payment, before a claim excludes others."""
-        ledger = self._account.read()
-        self._paid |= {entry.release for entry in ledger.entries}
-        if self.wants(window):
-            with self._count_refusals():
-                ledger.pay(str(window), self._plan.allocation.cost)
-
-    @contextmanager
-    def _count_refusals(self) -> Iterator[None]:
-        try:
-            yield
-        except BudgetSpent:
-            self._metrics.inc(m.REFUSED)
-            raise
-
-    def _pay(self, window: int) -> Ledger:
-        with self._count_refusals():
-            ledger = self._account.pay(str(window), self._plan.allocation.cost)
-        self._paid.add(str(window))
-        self._metrics.set(m.SPENT, ledger.spent_share)
-        return ledger
-
-    def _compute(self, window: int, nonce: str, ledger: Ledger) -> None:
-        """Draw the noise, and queue the records of the release; the manifest is the last one."""
-        assert self._prepared is not None
-        records, labels = self._prepared
-        self._prepared = None
-        plan = self._plan
-        with hide_error_texts("making a release"):
-            released = release(
-                records, plan.allocation, plan.settings, self._randomness, self._alive
-            )
-            for level in released.levels:
-                body = encode_level(plan, window, nonce, level, released, labels)
-                self._unsent.append((f"{window}/{level.k}", body))
-                self._alive()
-        manifest = encode_manifest(plan, window, nonce, released, ledger, self._software)
-        self._unsent.append((f"{window}", manifest))
-        self._sending = window
+    def _computed(
+        self, window: int, nonce: str, prepared: Prepared, ledger: Ledger
+    ) -> list[tuple[str, bytes]]:
+        """Draw the noise; return keys and values of a release's records, the manifest last."""
+        plan, (records, labels) = self._plan, prepared
+        released = plan.method.release(records, self._context.randomness)
+        sent = [
+            (f"{window}/{level.k}", encode_level(plan, window, nonce, level, released, labels))
+            for level in released.levels
+        ]
+        software = self._context.software
+        manifest = encode_manifest(plan, window, nonce, released, ledger, software)
+        return [*sent, (f"{window}", manifest)]
 
     def _skip(self, window: int) -> None:
         if str(window) in self._paid:
             self._log.info("window was paid for before", window=window)
             return
-        self._metrics.inc(m.SKIPPED)
+        self._context.metrics.inc(m.SKIPPED)
         self._log.warning(
             "window is claimed by another aggregator, or by one that died", window=window
         )

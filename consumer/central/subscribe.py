@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 
 import structlog
 
 from calmstream.broker.names import CentralNames
 from calmstream.broker.transport import Broker, Partition
 from calmstream.common.clock import SystemClock
+from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter
 from calmstream.consumer.runtime.read_topics import TopicReader, followed
 from calmstream.estimators.central.release_reading import CentralRelease, ReleaseFold
 
@@ -26,26 +28,20 @@ def subscribe_releases(
     """Yield the releases of a plan, from the oldest one that is kept; other records are skipped."""
     clock, releases = SystemClock(), [Partition(names.releases, 0)]
     source = TopicReader(broker, releases, clock, missing="create it: calmstream central topics")
-    log = structlog.get_logger("calmstream.releases")
+    foreign = ForeignRecordCounter(structlog.get_logger("calmstream.releases").warning)
     fold = ReleaseFold(names.digest)
-    try:
-        for record in followed(
-            source,
-            clock,
-            threading.Event(),
-            follow=follow,
-            poll_seconds=poll_seconds,
-            retry_seconds=RETRY_SECONDS,
-        ):
-            if record is None:
-                continue
-            before = fold.ignored
-            release = fold.read(record.value)
-            if fold.ignored == 1 > before:
-                log.warning("a record is no release of this plan", offset=record.offset)
+    records = followed(
+        source,
+        clock,
+        threading.Event(),
+        follow=follow,
+        poll_seconds=poll_seconds,
+        retry_seconds=RETRY_SECONDS,
+    )
+    with closing(source):
+        for record in filter(None, records):
+            release = None
+            with foreign.reading(record):
+                release = fold.read(record.value)
             if release is not None:
                 yield release
-    finally:
-        if fold.ignored > 1:
-            log.warning("records are no releases of this plan", records=fold.ignored)
-        source.close()

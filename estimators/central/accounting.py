@@ -22,6 +22,7 @@ from math import floor, isqrt
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.central.composition import delta_at
+from calmstream.estimators.central.noise import LARGEST
 from calmstream.estimators.randomness import parse_epsilon
 
 BOUND = "numerical"  # how plans, accounts and releases name the exact profile
@@ -42,35 +43,40 @@ _PRECISION_BITS = 24  # of the precision of noise, so that all machines plan the
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """A privacy cost.
+    """What releases spend. Each of their levels has noise and one private quantile.
 
     Attributes:
         precision: sum over the levels of 1 / sigma^2.
-        quantiles: number of private quantiles, each of ``quantile_epsilon`` at most.
+        quantile_epsilon: of each quantile, at most.
         delta: of the thresholds.
     """
 
     precision: Fraction
-    quantiles: int
+    levels: int
     quantile_epsilon: Fraction
     delta: Fraction
+
+    @property
+    def variance(self) -> Fraction:
+        """sigma^2 of each level's counts, if no user contributes more than 1."""
+        return self.levels / self.precision
 
     def __add__(self, other: Spend) -> Spend:
         return Spend(
             self.precision + other.precision,
-            self.quantiles + other.quantiles,
+            self.levels + other.levels,
             max(self.quantile_epsilon, other.quantile_epsilon),
             self.delta + other.delta,
         )
 
     def times(self, number: int) -> Spend:
-        steps = number * self.quantiles
-        return Spend(number * self.precision, steps, self.quantile_epsilon, number * self.delta)
+        levels, delta = number * self.levels, number * self.delta
+        return Spend(number * self.precision, levels, self.quantile_epsilon, delta)
 
     @property
     def rho(self) -> Fraction:
         """The cost of the composition in zCDP."""
-        return (self.precision + self.quantiles * self.quantile_epsilon**2) / 2
+        return (self.precision + self.levels * self.quantile_epsilon**2) / 2
 
     def fits(self, epsilon: str, delta: str) -> bool:
         if self.delta > Fraction(parse_delta(delta)) / 2:
@@ -92,7 +98,7 @@ class Spend:
 
     def _delta_at(self, epsilon: float) -> float:
         """Return the delta of the composition, rounded up."""
-        numbers = float(self.precision), self.quantiles, float(self.quantile_epsilon)
+        numbers = float(self.precision), self.levels, float(self.quantile_epsilon)
         return delta_at(epsilon, *numbers) * (1 + _MARGIN)
 
 
@@ -137,30 +143,11 @@ def _root(value: Decimal) -> Decimal:
     return _UP.next_plus(_UP.sqrt(value))
 
 
-@dataclass(frozen=True, slots=True)
-class Allocation:
-    """How one release spends its budget; level k counts k-tuples.
+def allocate(epsilon: str, delta: str, levels: int, releases: int) -> Spend:
+    """Return what one release spends of (epsilon, delta), evenly with all others (Remark 1.2).
 
-    ``quantile_epsilon`` is of the quantile that gives each level's contribution limit; ``variance``
-    is sigma^2 of the noise of each level's counts, if that limit is 1.
-    """
-
-    levels: int
-    quantile_epsilon: Fraction
-    variance: Fraction
-    delta: Fraction
-
-    @property
-    def cost(self) -> Spend:
-        """The cost of the release."""
-        precision = self.levels / self.variance
-        return Spend(precision, self.levels, self.quantile_epsilon, self.delta)
-
-
-def allocate(epsilon: str, delta: str, levels: int, releases: int) -> Allocation:
-    """Divide (epsilon, delta) evenly among releases and levels (Remark 1.2 of the paper).
-
-    A tenth of the rho of zCDP is for the quantiles; the counts have what they leave.
+    Level k counts k-tuples. A tenth of the rho of zCDP is for the quantiles; the counts have what
+    they leave.
     """
     rho = rho_budget(epsilon, delta) / releases
     scale = 1 << QUANTILE_BITS
@@ -171,12 +158,17 @@ def allocate(epsilon: str, delta: str, levels: int, releases: int) -> Allocation
             "the budget of one release is too small: plan fewer releases or a larger epsilon"
         )
     precision = _largest_precision(epsilon, delta, levels * releases, quantile) / releases
-    share = Fraction(parse_delta(delta)) / 2 / releases
-    return Allocation(levels, quantile, levels / precision, share)
+    spend = Spend(precision, levels, quantile, Fraction(parse_delta(delta)) / 2 / releases)
+    if spend.variance > LARGEST:
+        raise PlanError(
+            f"counts of one release would need noise of variance {float(spend.variance):.3g}; "
+            f"at most {LARGEST:,} is possible: plan fewer releases or a larger epsilon"
+        )
+    return spend
 
 
 def zcdp_variance(epsilon: str, delta: str, levels: int, releases: int) -> Fraction:
-    """Return the variance that an `Allocation` would have by the bound of zCDP."""
+    """Return the variance that `allocate` would find by the bound of zCDP."""
     rho = rho_budget(epsilon, delta) / releases
     return levels / (2 * (1 - QUANTILE_SHARE) * rho)
 

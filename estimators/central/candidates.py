@@ -7,7 +7,7 @@ No function here raises an error, because the budget of the release is spent alr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -21,8 +21,6 @@ MAX_CANDIDATES = 1 << 24  # maximum number of candidates of one size; each is co
 MAX_COLUMN_SETS = 1 << 16  # of one size; each needs a pass over all records
 _MAX_CELLS = 1 << 62  # column sets with more are left out: 64-bit integers number the cells
 _JOIN_ROWS = 1 << 20  # number of joined tuples that are in memory at once, about 8 MiB per array
-
-Alive = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,23 +37,22 @@ def grow(
     counts: Mapping[Columns, Integers],
     k: int,
     cardinalities: tuple[int, ...],
-    alive: Alive = lambda: None,
 ) -> Universe:
     """Return V_k from S_{k-1} and H_{k-1}, within the limits of candidates and column sets."""
     kept, above = previous, None
-    if not _fits(previous, k, cardinalities, alive):
+    if not _fits(previous, k, cardinalities):
         levels = np.unique(np.concatenate(list(counts.values())))
         # The smallest count that can serve as the limit; above the highest one there is no tuple.
         low, high = 0, len(levels) - 1
         while low < high:
             middle = (low + high) // 2
-            if _fits(_above(previous, counts, int(levels[middle])), k, cardinalities, alive):
+            if _fits(_above(previous, counts, int(levels[middle])), k, cardinalities):
                 high = middle
             else:
                 low = middle + 1
         above = int(levels[high])
         kept = _above(previous, counts, above)
-    return Universe(candidates(kept, k, cardinalities, alive), size(kept), above)
+    return Universe(candidates(kept, k, cardinalities), size(kept), above)
 
 
 def _above(cells: Cells, counts: Mapping[Columns, Integers], least: int) -> Cells:
@@ -63,27 +60,22 @@ def _above(cells: Cells, counts: Mapping[Columns, Integers], least: int) -> Cell
     return {key: own for key, own in kept.items() if len(own)}
 
 
-def candidates(
-    previous: Cells, k: int, cardinalities: tuple[int, ...], alive: Alive = lambda: None
-) -> Cells:
+def candidates(previous: Cells, k: int, cardinalities: tuple[int, ...]) -> Cells:
     """Return all k-tuples whose (k-1)-subtuples are all in ``previous``."""
     found: dict[Columns, Integers] = {}
     for key in _column_sets(previous, k, cardinalities):
-        parts = []
-        for part in _joined(previous, key, cardinalities):
-            alive()
-            parts.append(_prune(part, key, previous, cardinalities))
+        joined = _joined(previous, key, cardinalities)
+        parts = [_prune(part, key, previous, cardinalities) for part in joined]
         cells = np.concatenate(parts) if parts else np.empty(0, np.int64)
         if len(cells):
             found[key] = cells
     return found
 
 
-def _fits(cells: Cells, k: int, cardinalities: tuple[int, ...], alive: Alive) -> bool:
+def _fits(cells: Cells, k: int, cardinalities: tuple[int, ...]) -> bool:
     """Return whether the joins from which candidates are taken are within both limits."""
     total = 0
     for number, key in enumerate(_column_sets(cells, k, cardinalities), start=1):
-        alive()
         low, high = _matches(cells, key, cardinalities)
         total += int((high - low).sum())
         if total > MAX_CANDIDATES or number > MAX_COLUMN_SETS:

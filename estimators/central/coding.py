@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import ceil, isqrt
 
 import numpy as np
@@ -18,7 +18,6 @@ from calmstream.estimators.central.wire import MAX_VALUE_BYTES
 
 _PLACE = struct.Struct(">QHQH")
 _SEPARATOR = b"\xff"  # a byte that UTF-8 never contains
-_ALIVE_EVERY = 1 << 16  # rows between two signs of life, well below a second
 ROW_BYTES = 400  # of a user's packed record without its values: digest, place, Python objects
 
 
@@ -43,9 +42,7 @@ def most_raw_bytes(plan: CentralPlan) -> int:
     return kept * (ROW_BYTES + len(plan.columns) * (MAX_VALUE_BYTES + 1))
 
 
-def code_records(
-    rows: list[bytes], columns: int, alive: Callable[[], None] = lambda: None
-) -> tuple[Records, tuple[list[bytes], ...]]:
+def code_records(rows: list[bytes], columns: int) -> tuple[Records, tuple[list[bytes], ...]]:
     """Turn packed records into codes, with each column's labels in UTF-8, ascending.
 
     It empties ``rows``. A code is the rank of a label among those of its column, so that codes and
@@ -58,8 +55,6 @@ def code_records(
         values = rows.pop()[_PLACE.size :].split(_SEPARATOR)
         for own, value in zip(index, values, strict=True):
             flat.append(own.setdefault(value, len(own)) if value else -1)
-        if len(rows) % _ALIVE_EVERY == 0:
-            alive()
     codes = np.array(np.asarray(flat).reshape(count, columns), np.int32, order="F")
     del flat
     labels = []
@@ -70,5 +65,4 @@ def code_records(
         rank[place] = np.arange(len(own))
         codes[:, j] = rank[codes[:, j]]
         own.clear()
-        alive()
     return Records(codes, tuple(map(len, labels))), tuple(labels)

@@ -13,8 +13,8 @@ import orjson
 
 from calmstream.common.errors import PlanError
 from calmstream.common.text import unseen
-from calmstream.estimators.central.accounting import BOUND, Allocation, allocate
-from calmstream.estimators.central.dp_marginals import ReleaseSettings
+from calmstream.estimators.central.accounting import BOUND, allocate
+from calmstream.estimators.central.dp_marginals import DpMarginals
 from calmstream.estimators.central.ledger import Ledger
 from calmstream.estimators.plan.document import parse, read_object
 
@@ -60,7 +60,7 @@ class CentralPlan:
     Attributes:
         columns: names; their values are learnt, privately, by the release.
         levels: T, the largest tuples that are extracted.
-        quantile, spurious, seen_only: see `ReleaseSettings`.
+        quantile, spurious, seen_only: see `DpMarginals`.
         sample: share of the users that count, chosen by a keyed hash of their ids.
         users: maximum number of users of a window for which the plan is meant; 0: not stated.
     """
@@ -104,25 +104,21 @@ class CentralPlan:
             value = getattr(self, field)
             if not low <= value <= high:
                 raise PlanError(f"{field}: expected {low} to {high}, got {value}")
-        self.settings  # noqa: B018 - validates quantile and spurious
         self.sampled  # noqa: B018 - validates sample
-        self.allocation  # noqa: B018 - validates epsilon and delta
+        self.method  # noqa: B018 - validates quantile, spurious, epsilon and delta
 
     @cached_property
-    def settings(self) -> ReleaseSettings:
-        return ReleaseSettings(_ratio(self, "quantile"), _ratio(self, "spurious"), self.seen_only)
+    def method(self) -> DpMarginals:
+        quantile, spurious = _ratio(self, "quantile"), _ratio(self, "spurious")
+        if spurious == 1:
+            raise PlanError("spurious must lie between 0 and 1")
+        spend = allocate(self.epsilon, self.delta, self.levels, self.releases)
+        return DpMarginals(spend, quantile, spurious, self.seen_only)
 
     @cached_property
     def sampled(self) -> Fraction:
         """Share of the users that count, in (0, 1]."""
-        share = _ratio(self, "sample")
-        if not share:
-            raise PlanError("sample must lie in (0, 1]")
-        return share
-
-    @cached_property
-    def allocation(self) -> Allocation:
-        return allocate(self.epsilon, self.delta, self.levels, self.releases)
+        return _ratio(self, "sample")
 
     @property
     def new_ledger(self) -> Ledger:
@@ -152,7 +148,10 @@ class CentralPlan:
 def _ratio(plan: CentralPlan, field: str) -> Fraction:
     if not _RATIO.fullmatch(getattr(plan, field)):
         raise PlanError(f'{field}: expected a decimal string such as "0.99"')
-    return Fraction(getattr(plan, field))
+    share = Fraction(getattr(plan, field))
+    if not share:
+        raise PlanError(f"{field} must lie in (0, 1]")
+    return share
 
 
 def read_central_plan(raw: bytes) -> CentralPlan:

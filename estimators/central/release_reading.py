@@ -10,32 +10,51 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
+from calmstream.common.errors import ForeignRecord
 from calmstream.estimators.central.wire import VERSION
+from calmstream.estimators.tally import MOST_COUNT
+from calmstream.estimators.wire.fields import (
+    Check,
+    Format,
+    check_fields,
+    count,
+    each,
+    fields,
+    integer,
+    number,
+    read_object,
+    seconds,
+)
 
-_MAX_WINDOW = 1 << 40
-_MAX_SECONDS = 253_402_300_799
 _NOBODY = ""
-_MANIFEST: dict[str, type | tuple[type, ...]] = {
-    "name": str,
-    "start": int,
-    "end": int,
-    "levels": list,
-    "epsilon": str,
-    "delta": str,
-    "releases": int,
-    "spent": str,
-}
-"""Types of the fields of a manifest; `release_wire` writes them."""
+_whole = integer(-MOST_COUNT, MOST_COUNT)
 
-_LEVEL: dict[str, type | tuple[type, ...]] = {
-    "k": int,
-    "limit": int,
-    "stderr": (int, float),
-    "threshold": int,
-    "spurious_bound": (int, float),
-    "tables": list,
+
+def _string(value: Any) -> bool:
+    return type(value) is str
+
+
+def _nonce(value: Any) -> bool:
+    return type(value) is str and value != ""
+
+
+_RECORD: Format = {"window": integer(0, 1 << 40), "claim": _nonce}
+_MANIFEST: Format = {
+    "name": _string,
+    "start": seconds,
+    "end": seconds,
+    "levels": each(_whole),
+    "epsilon": _string,
+    "delta": _string,
+    "releases": count,
+    "spent": _string,
+}
+_LEVEL: Format = {
+    "k": count,
+    "limit": count,
+    "stderr": number,
+    "threshold": _whole,
+    "spurious_bound": number,
 }
 
 
@@ -56,21 +75,21 @@ class ReleaseOwners:
 
     plan: str
     owners: dict[int, str] = field(default_factory=dict)
-    ignored: int = 0
 
     def read(self, value: bytes | None) -> dict[str, Any] | None:
-        """Take the next record's value; return its level or manifest if it is valid, else None."""
-        body = _document(value, self.plan)
-        if body is None:
-            self.ignored += 1
-            return None
+        """Take the next record's value; return its level or manifest, None if it is a claim.
+
+        Raises:
+            ForeignRecord: it is about no release of the plan, or not by the window's owner.
+        """
+        body = read_object(value or b"", "release", plan=self.plan, version=VERSION)
+        check_fields(body, "a release", _RECORD)
         claimed = "k" not in body and "levels" not in body
         owner = self.owners.setdefault(body["window"], body["claim"] if claimed else _NOBODY)
         if claimed:
             return None
         if owner != body["claim"]:
-            self.ignored += 1
-            return None
+            raise ForeignRecord(f"a release of window {body['window']} without its first claim")
         return body
 
 
@@ -79,71 +98,37 @@ class ReleaseFold:
 
     def __init__(self, plan: str) -> None:
         self._owners = ReleaseOwners(plan)
-        self._malformed = 0
         # The levels of incomplete releases by window and k, and the windows already returned.
         self._levels: dict[int, dict[int, dict[str, Any]]] = {}
         self._returned: set[int] = set()
-
-    @property
-    def ignored(self) -> int:
-        return self._owners.ignored + self._malformed
 
     def read(self, value: bytes | None) -> CentralRelease | None:
         """Take the value of the next record; return the release that it completes, else None."""
         body = self._owners.read(value)
         if body is None or body["window"] in self._returned:
             return None
-        if not _well_formed(body):
-            self._malformed += 1
-            return None
-        window = body["window"]
-        levels = self._levels.setdefault(window, {})
+        levels = self._levels.setdefault(body["window"], {})
         if "k" in body:
+            check_fields(body, "a level", _LEVEL)
+            check_fields(body, "a level", {"tables": each(_is_table_of(body["k"]))})
             levels[body["k"]] = body
             return None
+        check_fields(body, "a manifest", _MANIFEST)
         if not set(body["levels"]) <= set(levels):
             # The manifest is written last, so a level of this attempt is missing.
             return None
-        self._returned.add(window)
-        return CentralRelease(body, self._levels.pop(window))
+        self._returned.add(body["window"])
+        return CentralRelease(body, self._levels.pop(body["window"]))
 
 
-def _document(value: bytes | None, plan: str) -> dict[str, Any] | None:
-    """Return a record about a window of the plan, None for anything else."""
-    try:
-        body = orjson.loads(value or b"")
-    except orjson.JSONDecodeError:
-        return None
-    if not isinstance(body, dict) or body.get("v") != VERSION or body.get("plan") != plan:
-        return None
-    window, nonce = body.get("window"), body.get("claim")
-    known = type(window) is int and 0 <= window <= _MAX_WINDOW and isinstance(nonce, str)
-    return body if known and nonce else None
-
-
-def _well_formed(body: dict[str, Any]) -> bool:
-    fields = _LEVEL if "k" in body else _MANIFEST
-    for name, kind in fields.items():
-        if not isinstance(body.get(name), kind) or isinstance(body[name], bool):
-            return False
-    if "k" in body:
-        return all(_is_table(table, body["k"]) for table in body["tables"])
-    times = (body["start"], body["end"])
-    return all(0 <= t <= _MAX_SECONDS for t in times) and _all(body["levels"], int)
-
-
-def _is_table(table: Any, k: int) -> bool:
-    if not isinstance(table, dict):
-        return False
-    names, values, counts = (table.get(name, []) for name in ("attributes", "values", "counts"))
-    return (
-        _all(names, str)
-        and _all(counts, int)
-        and isinstance(values, list)
-        and len(values) == len(names) == k
-        and all(_all(column, str) and len(column) == len(counts) for column in values)
+def _is_table_of(k: int) -> Check:
+    columns = fields(
+        {
+            "attributes": each(_string, k),
+            "values": each(each(_string), k),
+            "counts": each(_whole),
+        }
     )
-
-
-def _all(values: Any, kind: type) -> bool:
-    return isinstance(values, list) and all(type(value) is kind for value in values)
+    return lambda table: (
+        columns(table) and {len(column) for column in table["values"]} <= {len(table["counts"])}
+    )

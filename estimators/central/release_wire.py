@@ -73,7 +73,7 @@ def _level_body(
         chosen = counts > above
         if not chosen.any():
             continue
-        places = np.unravel_index(cells[chosen], [level.cardinalities[i] for i in columns])
+        places = np.unravel_index(cells[chosen], [len(extracted[i]) for i in columns])
         tables.append(
             {
                 "attributes": [plan.columns[i] for i in columns],
@@ -102,7 +102,6 @@ def _level_body(
 def encode_manifest(
     plan: CentralPlan, window: int, nonce: str, released: Release, ledger: Ledger, software: str
 ) -> bytes:
-    cost = plan.allocation.cost
     return orjson.dumps(
         {
             "v": VERSION,
@@ -119,7 +118,7 @@ def encode_manifest(
             "releases": plan.releases,
             "sample": plan.sample,
             "bound": BOUND,
-            "rho": float(cost.rho),
+            "rho": float(plan.method.spend.rho),
             "spent": ledger.summary(),
             "software": software,
         }

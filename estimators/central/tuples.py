@@ -6,7 +6,7 @@ values. No Python loop runs over records.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -58,27 +58,10 @@ class Records:
             cardinalities.append(len(values))
         return Records(codes, tuple(cardinalities))
 
-
-def size(cells: Cells) -> int:
-    return sum(len(own) for own in cells.values())
-
-
-class Locator:
-    """Finds the tuples of each record among the candidates, and counts them."""
-
-    def __init__(
-        self, records: Records, universe: Cells, alive: Callable[[], None] = lambda: None
-    ) -> None:
-        self._records = records
-        self._universe = universe
-        self._alive = alive
-
-    def place(self, columns: Columns) -> Integers:
+    def place(self, columns: Columns, wanted: Integers) -> Integers:
         """Return the index of every record's tuple over ``columns`` among the cells, or -1."""
-        self._alive()
-        wanted = self._universe[columns]
-        cell = self._records.cells(columns)
-        whole = prod(self._records.cardinalities[i] for i in columns)
+        cell = self.cells(columns)
+        whole = prod(self.cardinalities[i] for i in columns)
         if whole <= min(_LOOKUP, _LOOKUP_PER_RECORD * (len(cell) + len(wanted))):
             table = np.full(whole + 1, MISSING, np.int64)
             table[wanted] = np.arange(len(wanted))
@@ -86,15 +69,15 @@ class Locator:
         index = np.minimum(np.searchsorted(wanted, cell), len(wanted) - 1)
         return np.where(wanted[index] == cell, index, MISSING)
 
-    def sizes(self) -> Integers:
+    def sizes(self, universe: Cells) -> Integers:
         """Return the number of candidates that each record has: shape (n,)."""
-        held = np.zeros(len(self._records.codes), np.int64)
-        for columns in self._universe:
-            held += self.place(columns) >= 0
+        held = np.zeros(len(self.codes), np.int64)
+        for columns, cells in universe.items():
+            held += self.place(columns, cells) >= 0
         return held
 
     def count(
-        self, held: Integers, limit: int, randomness: Randomness
+        self, universe: Cells, held: Integers, limit: int, randomness: Randomness
     ) -> Iterator[tuple[Columns, Integers]]:
         """Yield every column set, and counts in the order of its cells, int64.
 
@@ -104,8 +87,8 @@ class Locator:
         """
         over = held > limit
         left, quota = held.copy(), np.minimum(held, limit)
-        for columns, cells in self._universe.items():
-            place = self.place(columns)
+        for columns, cells in universe.items():
+            place = self.place(columns, cells)
             rows = np.flatnonzero((place >= 0) & over)
             if len(rows):
                 words = np.frombuffer(randomness.bytes(8 * len(rows)), "<u8")
@@ -114,3 +97,7 @@ class Locator:
                 quota[rows] -= kept
                 place[rows[~kept]] = MISSING
             yield columns, np.bincount(place[place >= 0], minlength=len(cells))
+
+
+def size(cells: Cells) -> int:
+    return sum(len(own) for own in cells.values())

@@ -17,14 +17,16 @@ from calmstream.broker.names import CentralNames
 from calmstream.broker.transport import Partition, Record
 from calmstream.consumer.central.aggregator import Aggregator
 from calmstream.consumer.central.budget_account import BudgetAccount
+from calmstream.consumer.central.config import AggregatorConfig, AggregatorContext
 from calmstream.consumer.central.metrics import central_metrics
 from calmstream.consumer.central.subscribe import subscribe_releases
 from calmstream.consumer.central.windows import RawWindows
 from calmstream.consumer.metrics.registry import new_registry
+from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.estimators.central.coding import ROW_BYTES, code_records
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.central.release_reading import CentralRelease
-from calmstream.estimators.central.tuples import Locator, Records
+from calmstream.estimators.central.tuples import Records
 from calmstream.estimators.central.wire import encode_batches
 from calmstream.estimators.randomness import SeededRandomness
 from tests.support.clock import ManualClock
@@ -123,9 +125,10 @@ def counts(batches: Iterable[Batch], k: int) -> Counter[tuple[tuple[int, str], .
         for key in combinations(range(len(radix)), k)
         if all(radix[i] for i in key)
     }
-    locator = Locator(records, universe)
     tuples: Counter[tuple[tuple[int, str], ...]] = Counter()
-    for key, own in locator.count(locator.sizes(), len(universe) or 1, SeededRandomness(1)):
+    for key, own in records.count(
+        universe, records.sizes(universe), len(universe) or 1, SeededRandomness(1)
+    ):
         places = np.unravel_index(universe[key], [radix[i] for i in key])
         for count, *values in zip(own.tolist(), *places, strict=True):
             names = (labels[i][v].decode() for i, v in zip(key, values, strict=True))
@@ -155,18 +158,24 @@ class CentralBench:
     def aggregator(
         self, account: str = "account", seed: int = 1, memory: int = 1 << 30
     ) -> Aggregator:
-        self.registry = new_registry()
         return Aggregator(
-            self.plan,
-            self.broker,
-            self.names,
-            account=self.account(account),
-            clock=self.clock,
-            randomness=SeededRandomness(seed),
-            metrics=central_metrics(self.registry, self.plan),
-            software="test",
-            raw_memory_bytes=memory,
+            self.context(self.account(account), SeededRandomness(seed)),
+            AggregatorConfig(raw_memory_bytes=memory),
             poll_seconds=0,
+        )
+
+    def context(self, account: BudgetAccount, randomness: SeededRandomness) -> AggregatorContext:
+        self.registry = new_registry()
+        return AggregatorContext(
+            self.plan,
+            self.names,
+            self.broker,
+            account,
+            self.clock,
+            randomness,
+            central_metrics(self.registry, self.plan),
+            RoleHealth("aggregator", self.clock),
+            "test",
         )
 
     def turns(self, aggregator: Aggregator, number: int = 12) -> None:

@@ -101,7 +101,7 @@ def test_a_restart_reads_the_log_again_and_releases_nothing_twice(bench: Bench) 
 
 def test_publishing_stops_when_the_budget_is_spent(bench: Bench) -> None:
     account = BudgetAccount(bench.path, PLAN.digest)
-    cost = PLAN.allocation.cost
+    cost = PLAN.method.spend
     account.pay("elsewhere", replace(cost, delta=cost.delta / 2))
     aggregator = bench.aggregator()
     fill(bench)
@@ -153,7 +153,7 @@ def test_memory_is_checked_from_the_plan_before_anything_is_read(tmp_path: Path)
     # A sample needs less, and a plan that does not state its users is never refused.
     sampled = replace(PLAN, users=1000, sample="0.1")
     Bench(tmp_path / "sampled", sampled).aggregator(memory=1_000_000)
-    Bench(tmp_path / "silent").aggregator(memory=1)
+    Bench(tmp_path / "silent").aggregator(memory=1 << 16)
 
 
 def test_a_released_window_gives_its_memory_back(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ PLAN = "b" * 64
 
 
 def cost(parts: int) -> Spend:
-    return allocate("1", "1e-6", 2, parts).cost
+    return allocate("1", "1e-6", 2, parts)
 
 
 def fresh(path: Path) -> BudgetAccount:

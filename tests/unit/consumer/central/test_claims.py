@@ -9,24 +9,18 @@ from itertools import combinations, islice
 from pathlib import Path
 
 import pytest
-from prometheus_client import CollectorRegistry
 
-from calmstream.broker.names import CentralNames
 from calmstream.broker.transport import Partition
-from calmstream.common.clock import SystemClock
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.central import publication
-from calmstream.consumer.central.budget_account import BudgetAccount
 from calmstream.consumer.central.claims import Claims
-from calmstream.consumer.central.metrics import central_metrics
 from calmstream.consumer.central.publication import Publication
-from calmstream.consumer.central.subscribe import subscribe_releases
+from calmstream.estimators.central.dp_marginals import DpMarginals
 from calmstream.estimators.central.ledger import BudgetSpent
 from calmstream.estimators.randomness import SeededRandomness
-from tests.support.central import PLAN, bodies, packed, placed
-from tests.support.faulty_broker import FaultyBroker, SendFault
+from tests.support.central import PLAN, CentralBench, bodies, packed, placed
+from tests.support.faulty_broker import SendFault
 
-NAMES = CentralNames("test", PLAN.name, PLAN.digest, PLAN.partitions)
 STEPS = 7
 """prepared, claimed, won, paid, computed, the level sent, the manifest sent."""
 
@@ -37,53 +31,33 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publication, "reserve", lambda _: None)
 
 
-class World:
-    """A broker, and accounts in a folder; counts how often noise is drawn for a window."""
+class World(CentralBench):
+    """Counts how often noise is drawn for a window."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        self.folder = folder
-        self.broker = FaultyBroker()
-        self.broker.topics().create(NAMES.specs(60_000))
+        super().__init__(folder, PLAN)
         self.drawn = 0
         self._seed = 0
-        real = publication.release
+        real = DpMarginals.release
 
         def counted(*args: object) -> object:
             self.drawn += 1
             return real(*args)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(publication, "release", counted)
-
-    def account(self, name: str) -> BudgetAccount:
-        path = self.folder / name
-        if not path.exists():
-            BudgetAccount.create(path, PLAN.new_ledger)
-        return BudgetAccount(path, PLAN.digest)
+        monkeypatch.setattr(DpMarginals, "release", counted)
 
     def process(self, account: str) -> Publication:
         self._seed += 1
-        randomness = SeededRandomness(self._seed)
+        context = self.context(self.account(account), SeededRandomness(self._seed))
         sink = self.broker.sink()
-        claims = Claims(PLAN, self.broker, NAMES, sink, randomness, SystemClock(), lambda: None)
+        claims = Claims(context, sink)
         claims.follow()
-        return Publication(
-            PLAN,
-            NAMES,
-            account=self.account(account),
-            claims=claims,
-            sink=sink,
-            randomness=randomness,
-            metrics=central_metrics(CollectorRegistry(), PLAN),
-            software="test",
-            alive=lambda: None,
-        )
+        return Publication(context, claims, sink)
 
     def shown(self) -> list[str]:
         """Return the nonces of the releases of window 0 that a reader accepts."""
-        releases = subscribe_releases(self.broker, NAMES, follow=False, poll_seconds=0)
-        return [r.manifest["claim"] for r in releases if r.manifest["window"] == 0]
+        return [r.manifest["claim"] for r in self.releases() if r.manifest["window"] == 0]
 
     def payments(self, *accounts: str) -> list[int]:
         return [
@@ -134,7 +108,9 @@ def accounts_of(kind: str, world: World) -> tuple[str, str]:
         return "a", "a"
     if kind == "copied":
         account = world.account("a")
-        account.bind(world.broker.topics().describe([NAMES.releases])[NAMES.releases].id)
+        account.bind(
+            world.broker.topics().describe([world.names.releases])[world.names.releases].id
+        )
         shutil.copy(world.folder / "a", world.folder / "b")
     return "a", "b"
 
@@ -191,7 +167,7 @@ def test_a_claim_whose_fate_is_unknown_is_claimed_again_under_another_name(
     faults: list[SendFault], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World(tmp_path / "world", monkeypatch)
-    world.broker.faults.plan(NAMES.releases, *faults)
+    world.broker.faults.plan(world.names.releases, *faults)
     process = world.process("a")
     while True:
         try:
@@ -202,7 +178,7 @@ def test_a_claim_whose_fate_is_unknown_is_claimed_again_under_another_name(
     assert world.drawn == 1
     assert world.payments("a") == [1]
     assert len(world.shown()) == 1
-    records = world.broker.records(Partition(NAMES.releases, 0))
+    records = world.broker.records(Partition(world.names.releases, 0))
     keys = [r.key for r in records if (r.key or b"").startswith(b"claim/")]
     if SendFault.DUPLICATE not in faults:
         assert len(set(keys)) == len(keys), "compaction would move a repeated claim"
@@ -217,7 +193,7 @@ def test_compaction_keeps_every_claim(tmp_path: Path, monkeypatch: pytest.Monkey
     runs = [first.steps(0, lambda _: []), second.steps(0, lambda _: [])]
     for turn in (0, 1, 0, 1):
         next(runs[turn])
-    world.broker.compact(NAMES.releases, active=0)
+    world.broker.compact(world.names.releases, active=0)
     assert list(runs[1]) == []
     assert list(runs[0]) == ["won", "paid", "computed"]
 
@@ -239,10 +215,10 @@ def test_a_claim_before_the_payment_dies_with_its_process(
 
 def test_a_spent_account_claims_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(tmp_path / "world", monkeypatch)
-    world.account("a").pay("elsewhere", PLAN.allocation.cost.times(PLAN.releases))
+    world.account("a").pay("elsewhere", PLAN.method.spend.times(PLAN.releases))
     with pytest.raises(BudgetSpent):
         list(whole(world.process("a")))
-    assert world.broker.records(Partition(NAMES.releases, 0)) == []
+    assert world.broker.records(Partition(world.names.releases, 0)) == []
     finish(world.process("b"))
     assert len(world.shown()) == 1
 
@@ -252,10 +228,10 @@ def test_an_account_stays_with_its_topic(tmp_path: Path, monkeypatch: pytest.Mon
     process = world.process("a")
     finish(process)
     topics = world.broker.topics()
-    topics.delete([NAMES.releases])
+    topics.delete([world.names.releases])
     with pytest.raises(FatalError, match="calmstream central topics"):
         list(whole(process, 1))
-    topics.create(NAMES.specs(60_000))
+    topics.create(world.names.specs(60_000))
     with pytest.raises(FatalError, match="is for the releases topic with id"):
         list(whole(world.process("a"), 1))
     assert world.payments("a") == [1]
@@ -283,7 +259,7 @@ def test_what_fails_for_the_data_fails_before_the_claim_and_says_nothing_of_it(
     assert not any(character.isdigit() for character in message)
     assert "nurse" not in message
     assert refusal.value.__suppress_context__
-    assert world.broker.records(Partition(NAMES.releases, 0)) == []
+    assert world.broker.records(Partition(world.names.releases, 0)) == []
     assert world.payments("a") == [0]
     # With more memory the same window is released.
     finish(world.process("a"))

@@ -83,7 +83,7 @@ def test_too_many_candidates_are_reduced_by_the_noisy_counts_only(
     # One step lower and there are too many: no tuple is left out without need.
     lower = {key: own[counts[key] >= universe.above] for key, own in previous.items()}
     lower = {key: own for key, own in lower.items() if len(own)}
-    assert not module._fits(lower, k, radix, lambda: None)
+    assert not module._fits(lower, k, radix)
 
 
 def test_so_are_too_many_column_sets(monkeypatch: pytest.MonkeyPatch) -> None:

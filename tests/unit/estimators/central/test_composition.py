@@ -19,8 +19,8 @@ from calmstream.estimators.randomness import SeededRandomness
 @pytest.mark.parametrize("levels", [1, 2, 3, 4])
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "2", "4", "8"])
 def test_another_implementation_bounds_it_from_both_sides(levels: int, epsilon: str) -> None:
-    allocation = allocate(epsilon, "1e-6", levels, 1)
-    numbers = float(allocation.cost.precision), levels, float(allocation.quantile_epsilon)
+    spend = allocate(epsilon, "1e-6", levels, 1)
+    numbers = float(spend.precision), levels, float(spend.quantile_epsilon)
     own = delta_at(float(epsilon), *numbers)
     low, high = delta_bounds(float(epsilon), *numbers)
     assert low <= own <= high
@@ -30,8 +30,8 @@ def test_another_implementation_bounds_it_from_both_sides(levels: int, epsilon: 
 
 def test_without_the_quantiles_or_a_level_it_would_be_too_small() -> None:
     """Check that the bounds are narrow enough to notice a forgotten step."""
-    allocation = allocate("1", "1e-6", 3, 1)
-    precision, each = float(allocation.cost.precision), float(allocation.quantile_epsilon)
+    spend = allocate("1", "1e-6", 3, 1)
+    precision, each = float(spend.precision), float(spend.quantile_epsilon)
     low, _ = delta_bounds(1.0, precision, 3, each)
     assert delta_at(1.0, precision, 2, each) < low
     assert delta_at(1.0, precision * 2 / 3, 3, each) < low

@@ -9,21 +9,16 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from calmstream.common.errors import PlanError
-from calmstream.estimators.central.accounting import Allocation, allocate
-from calmstream.estimators.central.dp_marginals import (
-    ReleaseSettings,
-    check_allocation,
-    release,
-)
+from calmstream.estimators.central.accounting import Spend, allocate
+from calmstream.estimators.central.dp_marginals import DpMarginals
 from calmstream.estimators.central.noise import universe_threshold, unseen_threshold
 from calmstream.estimators.central.quantile import private_quantile
-from calmstream.estimators.central.tuples import Locator, Records, size
+from calmstream.estimators.central.tuples import Records, size
 from calmstream.estimators.randomness import SeededRandomness
 from tests.support.repeats import repeats
 
 # So little noise that every count is exact: for tests of everything but the noise.
-CLEAR = Allocation(3, Fraction(1 << 10), Fraction(1, 10_000), Fraction(1, 10**6))
+CLEAR = Spend(Fraction(30_000), 3, Fraction(1 << 10), Fraction(1, 10**6))
 
 
 def table(n: int, d: int, seed: int) -> Records:
@@ -50,7 +45,7 @@ def as_tuples(result, k: int) -> dict[tuple[tuple[int, int], ...], int]:  # type
         for cell, count in zip(cells.tolist(), level.counts[columns].tolist(), strict=True):
             values, rest = [], cell
             for i in reversed(columns):
-                rest, v = divmod(rest, level.cardinalities[i])
+                rest, v = divmod(rest, len(result.values[i]))
                 values.append((i, int(result.values[i][v])))
             count_of_tuple[tuple(reversed(values))] = count
     return count_of_tuple
@@ -59,8 +54,8 @@ def as_tuples(result, k: int) -> dict[tuple[tuple[int, int], ...], int]:  # type
 @pytest.mark.parametrize("seen_only", [False, True])
 def test_without_noise_every_frequent_tuple_has_its_exact_count(seen_only: bool) -> None:
     records = table(400, 5, 1)
-    settings = ReleaseSettings(Fraction(1), Fraction(1, 100), seen_only)
-    result = release(records, CLEAR, settings, SeededRandomness(1))
+    method = DpMarginals(CLEAR, Fraction(1), seen_only=seen_only)
+    result = method.release(records, SeededRandomness(1))
     for k in (1, 2, 3):
         exact = naive_counts(records, k)
         level = result.levels[k - 1]
@@ -75,7 +70,7 @@ def test_without_noise_every_frequent_tuple_has_its_exact_count(seen_only: bool)
 def test_tuples_grow_only_from_their_subtuples() -> None:
     # Column 0 and 1 are always equal, so (0, 1) never occurs, nor may anything above it.
     codes = np.array([[0, 0, 0], [1, 1, 0], [0, 0, 1], [1, 1, 1]] * 50)
-    result = release(Records(codes, (2, 2, 2)), CLEAR, ReleaseSettings(), SeededRandomness(2))
+    result = DpMarginals(CLEAR).release(Records(codes, (2, 2, 2)), SeededRandomness(2))
     pairs, triples = as_tuples(result, 2), as_tuples(result, 3)
     assert ((0, 0), (1, 1)) not in pairs
     assert result.levels[1].candidates == 12
@@ -92,11 +87,10 @@ def test_contributions_are_limited_to_a_uniform_subset(
     codes[:3000, 3:] = -1  # half of the records hold 3 pairs, the others 15
     records = Records(codes, (1,) * 6)
     universe = {key: np.array([0]) for key in combinations(range(6), 2)}
-    locator = Locator(records, universe)
-    sizes = locator.sizes()
+    sizes = records.sizes(universe)
     assert sizes[:3000].tolist() == [3] * 3000
     assert sizes[3000:].tolist() == [15] * 3000
-    counts = locator.count(sizes, 5, SeededRandomness(4))
+    counts = records.count(universe, sizes, 5, SeededRandomness(4))
     total = {key: int(c[0]) for key, c in counts}
     assert sum(total.values()) == 3000 * 3 + 3000 * 5
     for key, count in total.items():
@@ -105,7 +99,7 @@ def test_contributions_are_limited_to_a_uniform_subset(
     assert all(
         (c == e).all()
         for (_, c), e in zip(
-            locator.count(sizes, 15, SeededRandomness(4)),
+            records.count(universe, sizes, 15, SeededRandomness(4)),
             ([6000] if max(k) < 3 else [3000] for k in universe),
             strict=True,
         )
@@ -115,18 +109,11 @@ def test_contributions_are_limited_to_a_uniform_subset(
 @pytest.mark.slow
 def test_the_noise_s_largest_variance_bounds_the_limit_and_refuses_nothing() -> None:
     # A limit of 10 would ask for a variance of 10 · 2^26; nearly 2^28 is the most that is drawn.
-    allocation = Allocation(2, Fraction(1 << 10), Fraction(1 << 26), Fraction(1, 10**6))
-    assert check_allocation(allocation) == 3
+    spend = Spend(Fraction(2, 1 << 26), 2, Fraction(1 << 10), Fraction(1, 10**6))
     records = Records(np.zeros((600_000, 10), np.int64), (1,) * 10)
-    result = release(records, allocation, ReleaseSettings(Fraction(1)), SeededRandomness(12))
+    result = DpMarginals(spend, Fraction(1)).release(records, SeededRandomness(12))
     assert [level.limit for level in result.levels] == [3, 3]
     assert result.levels[0].variance == 3 * (1 << 26) + 3
-
-
-def test_an_allocation_whose_noise_cannot_be_drawn_is_refused_before_any_record() -> None:
-    allocation = Allocation(2, Fraction(1), Fraction((1 << 28) + 1), Fraction(1, 10**6))
-    with pytest.raises(PlanError, match="plan fewer releases or a larger epsilon"):
-        check_allocation(allocation)
 
 
 def test_which_limits_are_possible_does_not_depend_on_the_records(
@@ -145,7 +132,7 @@ def test_which_limits_are_possible_does_not_depend_on_the_records(
     for last in (-1, 0):
         codes[0, 2] = last
         radix = (1, 1, last + 1)
-        release(Records(codes.copy(), radix), CLEAR, ReleaseSettings(), SeededRandomness(13))
+        DpMarginals(CLEAR).release(Records(codes.copy(), radix), SeededRandomness(13))
     assert limits == [3, 1, 3, 1]
 
 
@@ -165,14 +152,13 @@ def test_spurious_tuples_stay_within_their_bound_over_many_runs() -> None:
     rng = np.random.default_rng(10)
     base = rng.integers(0, 3, (600, 4))
     records = Records(np.concatenate([base, base], axis=1), (3,) * 8)
-    allocation = allocate("8", "1e-6", 3, 1)
-    settings = ReleaseSettings(spurious=Fraction(1, 5))
+    method = DpMarginals(allocate("8", "1e-6", 3, 1), spurious=Fraction(1, 5))
     exact = [naive_counts(records, k) for k in (1, 2, 3)]
     spurious = np.zeros(4)
     bounds = np.zeros(4)
     allowed = np.zeros(4)
     for seed in range(repeats(10, 200)):
-        result = release(records, allocation, settings, SeededRandomness(1000 + seed))
+        result = method.release(records, SeededRandomness(1000 + seed))
         for level in result.levels:
             published = as_tuples(result, level.k)
             spurious[level.k] += sum(t not in exact[level.k - 1] for t in published)
@@ -188,11 +174,9 @@ def test_spurious_tuples_stay_within_their_bound_over_many_runs() -> None:
 
 def test_remark_1_1_never_makes_a_tuple_up() -> None:
     records = table(500, 5, 11)
-    allocation = allocate("16", "1e-6", 3, 1)
+    method = DpMarginals(allocate("16", "1e-6", 3, 1), seen_only=True)
     for seed in range(20):
-        result = release(
-            records, allocation, ReleaseSettings(seen_only=True), SeededRandomness(seed)
-        )
+        result = method.release(records, SeededRandomness(seed))
         for level in result.levels:
             exact = naive_counts(records, level.k)
             assert set(as_tuples(result, level.k)) <= set(exact)

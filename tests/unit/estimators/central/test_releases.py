@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from calmstream.common.errors import ForeignRecord
 from calmstream.estimators.central import release_wire
 from calmstream.estimators.central.dp_marginals import Level, Release
 from calmstream.estimators.central.release_reading import CentralRelease, ReleaseFold
@@ -23,14 +24,13 @@ NONCE, OTHER = "0" * 32, "1" * 32
 def level(k: int = 1, counts: np.ndarray | None = None) -> Level:
     counts = np.array([50, 60, 55]) if counts is None else counts
     cells = {(0,): np.arange(len(counts))}
-    return Level(
-        k, 2, Fraction(16), 40, None, 0.0, None, cells, {(0,): counts}, (len(counts), 1, 1)
-    )
+    return Level(k, 2, Fraction(16), 40, None, 0.0, None, cells, {(0,): counts})
 
 
 def released(one: Level) -> tuple[Release, tuple[list[bytes], ...]]:
-    labels = ([f"label {i}".encode() for i in range(one.cardinalities[0])], [b"x"], [b"y"])
-    return Release((np.arange(one.cardinalities[0]), np.arange(1), np.arange(1)), (one,)), labels
+    values = (np.arange(len(one.cells[0,])), np.arange(1), np.arange(1))
+    labels = ([f"label {i}".encode() for i in values[0]], [b"x"], [b"y"])
+    return Release(values, (one,)), labels
 
 
 def records(nonce: str = NONCE, window: int = 0) -> list[bytes]:
@@ -45,9 +45,15 @@ def records(nonce: str = NONCE, window: int = 0) -> list[bytes]:
 
 
 def read(values: list[bytes | None]) -> tuple[list[CentralRelease], int]:
-    fold = ReleaseFold(PLAN.digest)
-    releases = [release for value in values if (release := fold.read(value)) is not None]
-    return releases, fold.ignored
+    fold, releases, ignored = ReleaseFold(PLAN.digest), [], 0
+    for value in values:
+        try:
+            release = fold.read(value)
+        except ForeignRecord:
+            ignored += 1
+        else:
+            releases += [release] if release else []
+    return releases, ignored
 
 
 def changed(raw: bytes, **fields: object) -> bytes:
