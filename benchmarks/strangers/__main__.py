@@ -1,8 +1,7 @@
 """Measure the noise-aware method beside CALM on data sets that its authors never had.
 
-`benchmarks.strangers.sets` describes the sets and their four parts; cells are those of the grid.
-The locked part was measured once, at commit 2743a09, ``--fresh`` at 63e2ae7, ``--latest`` at
-86613b2. ``--methods all`` measures every method of the grid; another ``--results`` starts anew.
+`benchmarks.strangers.sets` describes the sets and their parts; cells are those of the grid.
+``--methods all`` measures every method of the grid; another ``--results`` starts anew.
 """
 
 from __future__ import annotations
@@ -18,12 +17,11 @@ from pathlib import Path
 
 from benchmarks.grid.__main__ import EPSILONS, LOG_USERS, run, share
 from benchmarks.grid.cells import OURS, Cell
-from benchmarks.strangers.sets import DEVELOPMENT, FRESH, LATEST, LOCKED, SETS, sizes
+from benchmarks.strangers.sets import PARTS, SETS, sizes
 from benchmarks.strangers.table import show
 from benchmarks.study import Study
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
-PARTS = {"development": DEVELOPMENT, "locked": LOCKED, "fresh": FRESH, "latest": LATEST}
 METHODS = {"calm": [OURS, "calm"], "all": None}
 TARGET_SIZES = (2, 3)
 
@@ -41,16 +39,7 @@ def cells(names: tuple[str, ...]) -> Iterator[Cell]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("what", choices=("run", "table"))
-    parts = parser.add_mutually_exclusive_group()
-    for name in (part for part in PARTS if part != "development"):
-        parts.add_argument(
-            f"--{name}",
-            dest="part",
-            action="store_const",
-            const=name,
-            default="development",
-            help=f"the {name} part, which is measured once",
-        )
+    parser.add_argument("--part", choices=PARTS, default="development", help="%(default)s")
     parser.add_argument(
         "--methods", choices=METHODS, default="calm", help="methods to compare with (%(default)s)"
     )
