@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from math import comb, prod
 from typing import Any, ClassVar, TypeVar
@@ -28,20 +27,15 @@ PUBLISHED = 2  # attributes of the tables that are published by default
 M = TypeVar("M", bound=Mechanism)
 
 
-@dataclass(frozen=True, slots=True)
-class KeptTables:
-    """The tables of randomised records whose counts are kept, as ascending positions."""
-
-    sets: tuple[Attributes, ...]
-    reason: str
+KeptTables = tuple[tuple[Attributes, ...], str]
+"""The tables of randomised records whose counts are kept, and the reason in words."""
 
 
 def choose_tables(domain: Domain, k: int, parameters: Mapping[str, Any]) -> KeptTables:
     """Choose the tables whose counts are kept: those requested, and all pairs.
 
     Without a request these are the joint table or all k-way tables, whichever have fewer cells.
-    Sparse counters would be of no use: as long as the domain is larger than the number of reports,
-    nearly every randomised record is new, and they would grow like the list of reports.
+    Sparse counters would be of no use: nearly every randomised record of a large domain is new.
     """
     if "tables" in parameters:
         return _requested(domain, attribute_sets("tables", parameters["tables"], domain))
@@ -49,27 +43,20 @@ def choose_tables(domain: Domain, k: int, parameters: Mapping[str, Any]) -> Kept
     whole, count = domain.size(), comb(d, size)
     parts = elementary(domain.cardinalities, size)[size]
     if whole <= parts:
-        return KeptTables(
-            (tuple(range(d)),), f"counts the joint of all attributes, {whole:,} cells"
-        )
+        return (tuple(range(d)),), f"counts the joint of all attributes, {whole:,} cells"
     if count > MAX_LISTED:
         raise PlanError(
             f"a plan lists at most {MAX_LISTED:,} tables; there are {count:,} of {size} attributes "
             f"({parts:,} cells): name the ones to keep in the parameter `tables`"
         )
-    return KeptTables(
-        tuple(combinations(range(d), size)),
-        f"counts all {count} {size}-way tables, {parts:,} cells (the joint has {whole:,})",
-    )
+    reason = f"counts all {count} {size}-way tables, {parts:,} cells (the joint has {whole:,})"
+    return tuple(combinations(range(d), size)), reason
 
 
 def _requested(domain: Domain, sets: tuple[Attributes, ...]) -> KeptTables:
     contained = {small for s in sets for small in combinations(s, min(PUBLISHED, len(s)))}
-    missing = [
-        small
-        for small in combinations(range(len(domain)), min(PUBLISHED, len(domain)))
-        if small not in contained
-    ]
+    pairs = combinations(range(len(domain)), min(PUBLISHED, len(domain)))
+    missing = [small for small in pairs if small not in contained]
     if len(missing) > MAX_LISTED:
         raise PlanError(
             f"{len(missing):,} tables of 2 attributes are not contained in `tables`; at most "
@@ -77,10 +64,9 @@ def _requested(domain: Domain, sets: tuple[Attributes, ...]) -> KeptTables:
         )
     kept = sets + tuple(missing)
     cells = sum(domain.size(s) for s in kept)
-    return KeptTables(
-        kept,
+    return kept, (
         f"counts {len(sets)} requested tables and {len(missing)} of 2 attributes that they "
-        f"do not contain, {cells:,} cells",
+        f"do not contain, {cells:,} cells"
     )
 
 
@@ -110,13 +96,9 @@ def record_view(domain: Domain) -> View:
 def product_group(
     request: Request, blocks: Sequence[Attributes], tables: Sequence[Attributes]
 ) -> tuple[Group, ProductGRR]:
-    view = record_view(request.domain)
+    view, domain = record_view(request.domain), request.domain
     mechanism = ProductGRR(
-        request.epsilon,
-        request.domain.size(),
-        request.domain.cardinalities,
-        tuple(blocks),
-        tuple(tables),
+        request.epsilon, domain.size(), domain.cardinalities, tuple(blocks), tuple(tables)
     )
     return Group(spec(mechanism), (view,), (1,)), mechanism
 
@@ -147,27 +129,23 @@ class BlockMethod:
     """How tables are recovered, for people who read a plan."""
 
     def blocks(self, request: Request) -> tuple[Attributes, ...]:
-        return single(request)
+        return tuple((i,) for i in range(len(request.domain)))
 
     def tables(self, request: Request) -> KeptTables:
         return choose_tables(request.domain, request.k, request.parameters)
 
     def design(self, request: Request) -> Design:
         only_parameters(self.name, request.parameters, *self.parameters)
-        blocks, tables = self.blocks(request), self.tables(request)
-        group, mechanism = product_group(request, blocks, tables.sets)
-        return Design((group,), {}, (loss_reason(mechanism), tables.reason, self.recovery))
+        blocks, (tables, kept) = self.blocks(request), self.tables(request)
+        group, mechanism = product_group(request, blocks, tables)
+        return Design((group,), {}, (loss_reason(mechanism), kept, self.recovery))
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> ProductModel:
-        return self.model(plan, tallies, self.scheme)
+        mechanism = only_mechanism(plan, ProductGRR)
+        return ProductModel(plan.domain, mechanism, tallies[0], self.scheme_of(plan))
 
-    @staticmethod
-    def model(plan: Plan, tallies: Sequence[Tally], scheme: str) -> ProductModel:
-        return ProductModel(plan.domain, only_mechanism(plan, ProductGRR), tallies[0], scheme)
-
-
-def single(request: Request) -> tuple[Attributes, ...]:
-    return tuple((i,) for i in range(len(request.domain)))
+    def scheme_of(self, plan: Plan) -> str:  # noqa: ARG002 - of a plan's parameters, overridden
+        return self.scheme
 
 
 def only_mechanism(plan: Plan, kind: type[M]) -> M:

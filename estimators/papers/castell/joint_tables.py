@@ -20,12 +20,8 @@ from numpy.typing import NDArray
 from calmstream.common.errors import PlanError
 from calmstream.estimators.mechanisms.base import Counts, Mechanism
 
-MAX_RECORD_CELLS = 1 << 62
-"""Limit of the number of values of a record, whose number must fit a signed 64-bit integer."""
-
-MAX_TABLE_CELLS = 1 << 26
-"""Maximum number of cells of all tables together, which limits the memory before a plan's own
-limit, which is much smaller, is checked."""
+MAX_RECORD_CELLS = 1 << 62  # limit of a record's values: their number fits a signed 64-bit integer
+MAX_TABLE_CELLS = 1 << 26  # maximum of all tables together, checked before a plan's smaller limit
 
 
 @dataclass(frozen=True)
@@ -65,39 +61,29 @@ class JointTables:
         """Count reports by the codes of attributes: (views, width); O(n · axes of all tables)."""
         parts = []
         for table, size in zip(self.tables, self.sizes, strict=True):
-            cell = np.zeros(len(digits[table[0]]), np.int64)
-            if view is not None:
-                cell += view
-            for axis in table:
-                cell *= self.axes[axis]
-                cell += digits[axis]
+            cell = cell_of(digits, self.axes, table, view)
             parts.append(np.bincount(cell, minlength=views * size).reshape(views, size))
         return np.concatenate(parts, axis=1)
 
     def holder(self, attributes: Sequence[int]) -> tuple[int, ...] | None:
         """Return the smallest table that contains all of the attributes, or None."""
-        query = set(attributes)
-        holders = [
-            (size, table)
-            for table, size in zip(self.tables, self.sizes, strict=True)
-            if query <= set(table)
-        ]
+        sized = zip(self.sizes, self.tables, strict=True)
+        holders = [(size, table) for size, table in sized if set(attributes) <= set(table)]
         return min(holders)[1] if holders else None
 
     def cube(self, counts: Counts, table: tuple[int, ...]) -> Counts:
         """Return the counts of one of the tables, with an axis for each attribute."""
         place = self.tables.index(table)
         start = sum(self.sizes[:place])
-        shape = [self.axes[i] for i in table]
-        return counts[start : start + self.sizes[place]].reshape(shape)
+        own = counts[start : start + self.sizes[place]]
+        return own.reshape([self.axes[i] for i in table])
 
     def read(self, counts: Counts, attributes: Sequence[int]) -> Counts:
         table = self.holder(attributes)
         if table is None:
             raise KeyError(tuple(attributes))
-        cube = self.cube(counts, table)
         dropped = tuple(j for j, i in enumerate(table) if i not in attributes)
-        read: Counts = cube.sum(axis=dropped)
+        read: Counts = self.cube(counts, table).sum(axis=dropped)
         return read
 
 
@@ -113,6 +99,25 @@ class RecordMechanism(Mechanism):
 
     def holds(self, axes: Sequence[int]) -> bool:
         return self.layout.holder(axes) is not None
+
+
+def cell_of(
+    digits: Mapping[int, NDArray[Any]] | Sequence[NDArray[Any]],
+    axes: Sequence[int],
+    table: Sequence[int],
+    first: NDArray[Any] | None = None,
+) -> NDArray[np.int64]:
+    """Return every record's cell of a table, (n,), from the codes of attributes; last one fastest.
+
+    ``first``: a number that stands before the codes, as that of the view.
+    """
+    cell = np.zeros(len(digits[table[0]]), np.int64)
+    if first is not None:
+        cell += first
+    for axis in table:
+        cell *= axes[axis]
+        cell += digits[axis]
+    return cell
 
 
 def digits_of(values: NDArray[Any], axes: Sequence[int]) -> list[NDArray[np.int64]]:

@@ -84,38 +84,34 @@ class ProductModel(RecordTables[ProductGRR]):
         cells = self._domain.size(attributes)
         if cells > MAX_QUERY_CELLS:
             raise InvalidInput(f"a table of {cells:,} cells; at most {MAX_QUERY_CELLS:,} are made")
-        self._check(attributes)
+        products = self._scheme == "independent"
+        parts = self._parts(attributes) if products else [attributes]
+        for part in parts:
+            self._require(part)
         if self._n == 0:
             return uniform(attributes, cells)
-        estimate = self._estimate(attributes)
+        estimate = self._product(attributes, parts) if products else self._estimate(attributes)
         flags = ["covered" if estimate.joint else "maxent", "raw"]
         stderr = np.sqrt(estimate.variance).reshape(-1)
         table = estimate.table.reshape(-1)
         return flagged(attributes, table, stderr, self._n, flags, clipped=estimate.clipped)
 
     def _estimate(self, attributes: Attributes) -> SchemeEstimate:
-        if self._scheme == "independent":
-            return schemes.multiply(self._parts(attributes))
         factors = channels(self._mechanism, attributes)
         return SCHEMES[self._scheme](self._observed(attributes), factors, self._n)
 
-    def _parts(self, attributes: Attributes) -> list[SchemeEstimate]:
-        """Return the estimate of each block's requested attributes, with one axis per attribute."""
-        parts = []
-        for block in self._mechanism.blocks:
-            members = tuple(i for i in attributes if i in block)
-            if members:
-                factors = channels(self._mechanism, members)
-                part = schemes.joint(self._observed(members), factors, self._n)
-                shape = [self._domain.cardinalities[i] if i in members else 1 for i in attributes]
-                table, variance = part.table.reshape(shape), part.variance.reshape(shape)
-                parts.append(schemes.SchemeEstimate(table, variance, joint=True))
-        return parts
+    def _parts(self, attributes: Attributes) -> list[Attributes]:
+        """Return the attributes of each block that has any."""
+        parts = (tuple(i for i in attributes if i in block) for block in self._mechanism.blocks)
+        return [part for part in parts if part]
 
-    def _check(self, attributes: Attributes) -> None:
-        if self._scheme != "independent":
-            self._require(attributes)
-            return
-        for block in self._mechanism.blocks:
-            if part := tuple(i for i in attributes if i in block):
-                self._require(part)
+    def _product(self, attributes: Attributes, parts: Sequence[Attributes]) -> SchemeEstimate:
+        """Return the product of the parts' tables, each read from the smallest that is counted."""
+        found = []
+        for members in parts:
+            factors = channels(self._mechanism, members)
+            part = schemes.joint(self._observed(members), factors, self._n)
+            shape = [self._domain.cardinalities[i] if i in members else 1 for i in attributes]
+            table, variance = part.table.reshape(shape), part.variance.reshape(shape)
+            found.append(SchemeEstimate(table, variance, joint=True))
+        return schemes.multiply(found)

@@ -6,7 +6,7 @@ of RR-Joint, other blocks that of RR-Clusters.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -40,6 +40,7 @@ from calmstream.estimators.papers.castell.joint_tables import (
     MAX_RECORD_CELLS,
     JointTables,
     RecordMechanism,
+    cell_of,
     digits_of,
     integer_row,
     integer_rows,
@@ -118,15 +119,16 @@ class ProductGRR(RecordMechanism):
         return tuple(Column(f"x{b}", "int", size) for b, size in enumerate(self.block_cells))
 
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
+        return {
+            f"x{b}": respond(cell, self.block_cells[b], self.weights[b], randomness)
+            for b, cell in enumerate(self._truths(values))
+        }
+
+    def _truths(self, values: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
+        """Yield the cell of each block, of every record."""
         digits = digits_of(values, self.axes)
-        reports = {}
-        for b, block in enumerate(self.blocks):
-            cell = np.zeros(len(digits[0]), np.int64)
-            for i in block:
-                cell *= self.axes[i]
-                cell += digits[i]
-            reports[f"x{b}"] = respond(cell, self.block_cells[b], self.weights[b], randomness)
-        return reports
+        for block in self.blocks:
+            yield cell_of(digits, self.axes, block)
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
         digits: dict[int, NDArray[Any]] = {}
@@ -181,14 +183,8 @@ class ProductGRR(RecordMechanism):
 
     def channel(self) -> Channel:
         require_enumerable(self.cells)
-        inputs = digits_of(np.arange(self.cells), self.axes)
         chances = [self.probabilities(b) for b in range(len(self.blocks))]
-        truths = []
-        for block in self.blocks:
-            cell = np.zeros(self.cells, np.int64)
-            for i in block:
-                cell = cell * self.axes[i] + inputs[i]
-            truths.append(cell.tolist())
+        truths = [cell.tolist() for cell in self._truths(np.arange(self.cells))]
         outputs = list(product(*(range(size) for size in self.block_cells)))
         return tuple(
             tuple(

@@ -66,33 +66,27 @@ class RRClusters(BlockMethod):
         return self.fit(plan, tallies)
 
     def blocks(self, request: Request) -> tuple[Attributes, ...]:
-        return _clusters(request)
+        """Return the stated clusters, and a cluster of its own for every other attribute."""
+        if "clusters" not in request.parameters:
+            raise PlanError(
+                "method rr-clusters needs the parameter clusters, lists of attributes, as learnt "
+                "from a pilot plan of rr-ind-joint with the same lineage"
+            )
+        stated = attribute_sets("clusters", request.parameters["clusters"], request.domain)
+        d = len(request.domain)
+        members = [i for cluster in stated for i in cluster]
+        if len(set(members)) != len(members) or any(i >= d for i in members):
+            raise PlanError("clusters: an attribute is in two clusters, or does not exist")
+        return tuple(sorted((*stated, *((i,) for i in range(d) if i not in members))))
 
     def tables(self, request: Request) -> KeptTables:
-        clusters, domain = _clusters(request), request.domain
+        clusters, domain = self.blocks(request), request.domain
         text = "; ".join(", ".join(domain.names[i] for i in c) for c in clusters if len(c) > 1)
         cells = sum(domain.size(c) for c in clusters)
-        reason = (
+        return clusters, (
             f"clusters: {text or 'none'}; every other attribute is a cluster of its own; counts "
             f"one table per cluster, {cells:,} cells"
         )
-        return KeptTables(clusters, reason)
-
-
-def _clusters(request: Request) -> tuple[Attributes, ...]:
-    """Return the stated clusters, and a cluster of its own for every other attribute."""
-    if "clusters" not in request.parameters:
-        raise PlanError(
-            "method rr-clusters needs the parameter clusters, lists of attributes, as learnt from "
-            "a pilot plan of rr-ind-joint with the same lineage"
-        )
-    stated = attribute_sets("clusters", request.parameters["clusters"], request.domain)
-    d = len(request.domain)
-    members = [i for cluster in stated for i in cluster]
-    if len(set(members)) != len(members) or any(i >= d for i in members) or not all(stated):
-        raise PlanError("clusters: an attribute is in two clusters, or does not exist")
-    singles = tuple((i,) for i in range(d) if i not in members)
-    return tuple(sorted(stated + singles))
 
 
 def cluster(

@@ -5,7 +5,6 @@ They differ in the recovery only. Source: Castell (Kikuchi, Domingo-Ferrer and S
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -13,10 +12,8 @@ from calmstream.common.errors import PlanError
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.papers.castell.design import BlockMethod
-from calmstream.estimators.papers.castell.model import ProductModel
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
-from calmstream.estimators.tally import Tally
 
 
 class RRIndJoint(BlockMethod):
@@ -48,7 +45,6 @@ class RRHybrid(BlockMethod):
         "Kikuchi, Domingo-Ferrer, Soria-Comas, Castell",
         raw=True,
     )
-    scheme: ClassVar[str] = "hybrid"
     recovery: ClassVar[str] = (
         "each table by the inverse or by the product of single attributes, whichever has the "
         "smaller predicted error"
@@ -63,9 +59,8 @@ class RRHybrid(BlockMethod):
         design = super().design(request)
         return replace(design, parameters={"rule": rule} if rule == "bounds" else {})
 
-    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> ProductModel:
-        scheme = "hybrid-bounds" if plan.parameters.get("rule") == "bounds" else "hybrid"
-        return self.model(plan, tallies, scheme)
+    def scheme_of(self, plan: Plan) -> str:
+        return "hybrid-bounds" if plan.parameters.get("rule") == "bounds" else "hybrid"
 
 
 class RRTruncated(BlockMethod):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from calmstream.estimators.methods.notes import Note
-from calmstream.estimators.papers.castell.design import BlockMethod, KeptTables, single
+from calmstream.estimators.papers.castell.design import BlockMethod, KeptTables
 from calmstream.estimators.plan.request import Request
 
 
@@ -28,4 +28,4 @@ class RRIndependent(BlockMethod):
 
     def tables(self, request: Request) -> KeptTables:
         cells = sum(request.domain.cardinalities)
-        return KeptTables(single(request), f"counts the 1-way tables only, {cells:,} cells")
+        return self.blocks(request), f"counts the 1-way tables only, {cells:,} cells"

@@ -59,12 +59,12 @@ class LoPub:
         tables = choose_tables(domain, request.k, options)
         view = record_view(domain)
         axes = domain.cardinalities
-        mechanism = BloomRR(request.epsilon, domain.size(), axes, bits, hashes, tables.sets)
+        mechanism = BloomRR(request.epsilon, domain.size(), axes, bits, hashes, tables[0])
         group = Group(spec(mechanism), (view,), (1,))
         reason = (
             f"{len(domain)} Bloom filters of {bits} bits and {hashes} hashes",
             f"two records differ in at most {mechanism.distance} bits, which share epsilon evenly",
-            tables.reason,
+            tables[1],
             "Lasso from counters; LoPub's EM needs all reports and is for evaluation only",
         )
         return Design((group,), {"penalty": penalty}, reason)

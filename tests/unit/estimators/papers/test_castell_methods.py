@@ -43,12 +43,12 @@ def test_collecting_and_answering_every_published_marginal(
 
 
 def test_tables_are_the_joint_or_all_of_one_size_whichever_are_smaller() -> None:
-    assert choose_tables(mixed_domain(2, 2, 2), 2, {}).sets == ((0, 1, 2),)
+    assert choose_tables(mixed_domain(2, 2, 2), 2, {})[0] == ((0, 1, 2),)
     large = mixed_domain(*(16,) * 6)
-    assert len(choose_tables(large, 2, {}).sets) == 15
-    assert len(choose_tables(large, 1, {}).sets) == 15  # pairs are published by default
-    assert choose_tables(large, 6, {}).sets == ((0, 1, 2, 3, 4, 5),)
-    chosen = choose_tables(large, 5, {"tables": [["a5", "a0", "a1"]]}).sets
+    assert len(choose_tables(large, 2, {})[0]) == 15
+    assert len(choose_tables(large, 1, {})[0]) == 15  # pairs are published by default
+    assert choose_tables(large, 6, {})[0] == ((0, 1, 2, 3, 4, 5),)
+    chosen = choose_tables(large, 5, {"tables": [["a5", "a0", "a1"]]})[0]
     assert chosen[0] == (0, 1, 5)
     assert len(chosen) == 1 + 15 - 3
     with pytest.raises(PlanError, match="name the ones to keep"):
