@@ -26,15 +26,15 @@ class Covariance:
     diagonal: Floats
     factors: Floats
 
-    def summed(self, shape: Sequence[int], axes: Sequence[int]) -> Floats:
-        """Return the covariance of the table over some axes: shape (cells, cells) of that table.
-
-        ``shape``: labels of each attribute of the view; ``axes``: ascending positions in it.
-        """
-        diagonal = sum_out(self.diagonal, shape, axes)
-        factors = np.stack([sum_out(f, shape, axes) for f in self.factors.T], axis=1)
-        full: Floats = np.diag(diagonal) - factors @ factors.T
+    def dense(self) -> Floats:
+        """Return it in full: shape (cells, cells)."""
+        full: Floats = np.diag(self.diagonal) - self.factors @ self.factors.T
         return full
+
+    def summed(self, shape: Sequence[int], axes: Sequence[int]) -> Floats:
+        """Return that of the table over some axes, as of `Mechanism.table`, in full."""
+        factors = np.stack([sum_out(f, shape, axes) for f in self.factors.T], axis=1)
+        return Covariance(sum_out(self.diagonal, shape, axes), factors).dense()
 
 
 def one_cell_covariance(p_minus_q: float, q: float, n: int, frequencies: Floats) -> Covariance:

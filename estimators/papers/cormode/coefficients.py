@@ -13,25 +13,22 @@ conjecture for categorical attributes). Formulas: docs/methods/linear-methods.md
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import combinations
 from math import prod
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import MAX_COVARIANCE_CELLS
-from calmstream.estimators.mechanisms.base import Covariance
 from calmstream.estimators.numerics.hadamard import power_of_two, transform
 from calmstream.estimators.papers.cormode.linear import (
     Estimate,
     Floats,
     LinearModel,
     ViewCounts,
-    likely,
     precisions,
     require_at_most,
     views_of,
@@ -96,29 +93,26 @@ def _wave(turns: Floats, harmonic: int, inputs: int) -> Floats:
 class CoefficientModel(LinearModel):
     """A model that answers by the inverse transform of the estimated coefficients.
 
-    ``read`` returns a view's unbiased frequencies (m,) with their covariance, by its number. A view
-    serves only its owner and the owner's subsets, or all marginals where ``owners`` is None.
-    ``precision`` (views,) is the inverse variance of a coefficient from one report.
+    A view serves only its owner and the owner's subsets, or all marginals without ``owners``.
     """
 
     def __init__(
         self,
         plan: Plan,
-        views: Sequence[View],
-        owners: Sequence[Attributes] | None,
-        reports: NDArray[np.int64],
-        precision: Floats,
-        read: Callable[[int], tuple[Floats, Covariance]],
+        counted: Sequence[ViewCounts],
+        owners: Sequence[Attributes] | None = None,
     ) -> None:
         super().__init__(plan.domain)
-        self._k, self._method, self._views = plan.k, plan.method, views
+        self._k, self._method = plan.k, plan.method
+        self._views = [one.view for one in counted]
         self._owners = None if owners is None else [frozenset(o) for o in owners]
         # Tables of parities are recovered over bit patterns.
-        self._binary = bool(views) and views[0].kind == "parity"
-        self._reports, self._weight = reports, reports * precision
-        self._evidence = cache(read)
+        self._binary = self._views[0].kind == "parity"
+        self._reports = np.array([one.reports for one in counted])
+        self._weight = self._reports * precisions([one.mechanism for one in counted])
+        self._evidence = cache(lambda number: counted[number].evidence())
         self._ways: dict[Attributes, dict[Key, list[Way]]] = defaultdict(dict)
-        for number, view in enumerate(views):
+        for number, view in enumerate(self._views):
             for harmonic, key in harmonics(view, plan.domain):
                 self._ways[key[0]].setdefault(key, []).append((number, harmonic))
 
@@ -237,27 +231,5 @@ class CoefficientMethod:
     name: ClassVar[str]
     baseline: ClassVar[bool] = False
 
-    def owners(
-        self,
-        domain: Domain,  # noqa: ARG002
-        k: int,  # noqa: ARG002
-        views: Sequence[View],  # noqa: ARG002
-    ) -> Sequence[Attributes] | None:
-        """Return for each view the only marginal that it serves, with its subsets; None for all."""
-        return None
-
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> CoefficientModel:
-        found = views_of(plan, tallies)
-        views = [one.view for one in found]
-        owners = self.owners(plan.domain, plan.k, views)
-        reports = np.array([one.reports for one in found])
-        precision = precisions([one.mechanism for one in found])
-        return CoefficientModel(
-            plan, views, owners, reports, precision, lambda view: _evidence(found[view])
-        )
-
-
-def _evidence(one: ViewCounts) -> tuple[Floats, Covariance]:
-    """Return the estimated table of a view with reports, and its covariance."""
-    table = one.mechanism.estimate(one.counts, one.reports)
-    return table, one.mechanism.covariance(one.reports, likely(table))
+        return CoefficientModel(plan, views_of(plan, tallies))

@@ -15,12 +15,12 @@ from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import MAX_COVARIANCE_CELLS
 from calmstream.estimators.mechanisms.adaptive import adaptive
-from calmstream.estimators.mechanisms.base import Counts, Mechanism
+from calmstream.estimators.mechanisms.base import Counts, Covariance, Mechanism
 from calmstream.estimators.mechanisms.registry import spec, standard
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.methods.packing import only_parameters, statistic
-from calmstream.estimators.papers.cormode.linear import Estimate, Floats, LinearModel, dense, likely
+from calmstream.estimators.papers.cormode.linear import Estimate, Floats, LinearModel, likely
 from calmstream.estimators.papers.cormode.sketch import HadamardSketch
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.numbers import as_number
@@ -183,8 +183,9 @@ class FullTable(LinearModel):
         n = max(self._n, 1)
         whole = self._mechanism.covariance(n, self._likely)
         diagonal = self._project(whole.diagonal, attributes)
+        sampled = Covariance(diagonal, self._fold(whole.factors, attributes)).dense()
         f = self._project(self._likely, attributes)
-        return dense(diagonal, self._fold(whole.factors, attributes)) - dense(f, f[:, None]) / n
+        return sampled - Covariance(f, f[:, None]).dense() / n
 
     def _project(self, values: Floats, attributes: Attributes) -> Floats:
         return self._fold(values[:, None], attributes)[:, 0]

@@ -12,7 +12,7 @@ from math import comb
 from typing import ClassVar
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.domain import Attributes, Domain
+from calmstream.estimators.domain import Domain
 from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
@@ -24,8 +24,11 @@ from calmstream.estimators.methods.packing import (
     statistic,
 )
 from calmstream.estimators.numerics.subsets import elementary
-from calmstream.estimators.papers.cormode.coefficients import CoefficientMethod
+from calmstream.estimators.papers.cormode.coefficients import CoefficientMethod, CoefficientModel
+from calmstream.estimators.papers.cormode.linear import views_of
+from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
+from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 
 
@@ -153,10 +156,11 @@ class MargHT(CoefficientMethod):
         reason = f"{tables} and one of its coefficients: {count:,} pairs"
         return _design(request, views, shares, reason)
 
-    def owners(self, domain: Domain, k: int, views: Sequence[View]) -> Sequence[Attributes]:
-        """Return the marginal of each view; the order of the views states it."""
-        marginals = combinations(range(len(domain)), k)
-        pairs = [(m, view) for m in marginals for view in parities(domain, m, k)]
-        if [view for _, view in pairs] != list(views):
+    def fit(self, plan: Plan, tallies: Sequence[Tally]) -> CoefficientModel:
+        """Fit with the marginal of each view as its owner; the order of the views states it."""
+        counted, domain = views_of(plan, tallies), plan.domain
+        marginals = combinations(range(len(domain)), plan.k)
+        pairs = [(m, view) for m in marginals for view in parities(domain, m, plan.k)]
+        if [view for _, view in pairs] != [one.view for one in counted]:
             raise PlanError("method marg-ht: the plan's views are not those of its marginals")
-        return [marginal for marginal, _ in pairs]
+        return CoefficientModel(plan, counted, [marginal for marginal, _ in pairs])

@@ -22,7 +22,7 @@ from calmstream.estimators.marginal import (
     flagged,
     uniform,
 )
-from calmstream.estimators.mechanisms.base import Counts, Mechanism
+from calmstream.estimators.mechanisms.base import Counts, Covariance, Mechanism
 from calmstream.estimators.numerics.simplex import project
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
@@ -87,6 +87,11 @@ class ViewCounts(NamedTuple):
     counts: Counts
     reports: int
 
+    def evidence(self) -> tuple[Floats, Covariance]:
+        """Return the estimated table of a view with reports, and its covariance."""
+        table = self.mechanism.estimate(self.counts, self.reports)
+        return table, self.mechanism.covariance(self.reports, likely(table))
+
 
 def views_of(plan: Plan, tallies: Sequence[Tally]) -> list[ViewCounts]:
     return [
@@ -116,11 +121,6 @@ def collapse(matrix: Floats, cell_of_row: NDArray[np.int64], cells: int) -> Floa
     out = np.zeros((cells, matrix.shape[1]))
     np.add.at(out, cell_of_row, matrix)
     return out
-
-
-def dense(diagonal: Floats, factors: Floats) -> Floats:
-    full: Floats = np.diag(diagonal) - factors @ factors.T
-    return full
 
 
 def likely(table: Floats) -> Floats:

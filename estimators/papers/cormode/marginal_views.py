@@ -39,8 +39,6 @@ from calmstream.estimators.papers.cormode.linear import (
     LinearModel,
     ViewCounts,
     collapse,
-    dense,
-    likely,
     precisions,
     require_at_most,
     views_of,
@@ -138,7 +136,7 @@ class MarginalTables(LinearModel):
         super().__init__(domain)
         self._method, self._k, self._views = method, k, views
         self._precision = precisions([one.mechanism for one in views])
-        self._cache: dict[int, tuple[Floats, Covariance]] = {}
+        self._evidence = cache(lambda number: views[number].evidence())
 
     @cached_property
     def _holders(self) -> dict[int, list[int]]:
@@ -156,7 +154,7 @@ class MarginalTables(LinearModel):
         table, variance = np.zeros(cells), np.zeros(cells)
         parts = self._parts(attributes)
         for share, number in parts:
-            part, noise = self._read(number)
+            part, noise = self._evidence(number)
             indices = self._indices(number, attributes)
             table += share * np.bincount(indices, part, cells)
             factors = collapse(noise.factors, indices, cells)
@@ -169,9 +167,10 @@ class MarginalTables(LinearModel):
         cells = self._check(attributes, MAX_COVARIANCE_CELLS)
         total = np.zeros((cells, cells))
         for share, number in self._parts(attributes):
-            noise, indices = self._read(number)[1], self._indices(number, attributes)
-            diagonal: Floats = np.bincount(indices, noise.diagonal, cells).astype(np.float64)
-            total += share**2 * dense(diagonal, collapse(noise.factors, indices, cells))
+            noise, indices = self._evidence(number)[1], self._indices(number, attributes)
+            diagonal = np.bincount(indices, noise.diagonal, cells)
+            own = Covariance(diagonal, collapse(noise.factors, indices, cells))
+            total += share**2 * own.dense()
         return total
 
     def _parts(self, attributes: Attributes) -> list[tuple[float, int]]:
@@ -186,10 +185,3 @@ class MarginalTables(LinearModel):
     def _indices(self, number: int, attributes: Attributes) -> Indices:
         view = self._views[number].view
         return consistency.projection(view.attributes, attributes, self._domain.cardinalities)
-
-    def _read(self, number: int) -> tuple[Floats, Covariance]:
-        if number not in self._cache:
-            _, mechanism, counts, n = self._views[number]
-            table = mechanism.estimate(counts, n)
-            self._cache[number] = table, mechanism.covariance(n, likely(table))
-        return self._cache[number]

@@ -17,6 +17,8 @@ from calmstream.estimators.analysis.report import analyse
 from calmstream.estimators.mechanisms.base import Covariance
 from calmstream.estimators.methods.base import LinearAnswers
 from calmstream.estimators.papers.cormode.coefficients import CoefficientModel
+from calmstream.estimators.papers.cormode.linear import ViewCounts, views_of
+from calmstream.estimators.planning import empty_tallies
 from calmstream.evaluation.population import collect
 from tests.support.plans import draft, mixed_domain
 
@@ -132,15 +134,14 @@ def test_answers_of_a_character_model_agree_with_brute_force() -> None:
     plan, _ = draft(domain, "1", 10**6, 2, "characters")
     joint = np.random.default_rng(2).dirichlet(np.ones(24))
     codes = np.array(list(product(range(3), range(2), range(4))), np.uint16)
-    views = [view for group in plan.groups for view in group.views]
 
-    def read(number: int) -> tuple[np.ndarray, Covariance]:
-        view = views[number]
-        table = np.bincount(view.inputs(codes, domain), joint, view.cells(domain))
-        return table, Covariance(np.zeros(len(table)), np.zeros((len(table), 1)))
+    class Exact(ViewCounts):
+        def evidence(self) -> tuple[np.ndarray, Covariance]:
+            table = np.bincount(self.view.inputs(codes, domain), joint, self.mechanism.cells)
+            return table, Covariance(np.zeros(len(table)), np.zeros((len(table), 1)))
 
-    ones = np.ones(len(views), np.int64)
-    model = CoefficientModel(plan, views, None, ones, np.ones(len(views)), read)
+    counted = views_of(plan, empty_tallies(plan))
+    model = CoefficientModel(plan, [Exact(*one._replace(reports=1)) for one in counted])
     for attributes in [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]:
         others = tuple(i for i in range(3) if i not in attributes)
         truth = joint.reshape(3, 2, 4).sum(axis=others).ravel()

@@ -21,11 +21,6 @@ UNEVEN = [key for key in EXACT if EXAMPLES[key]["name"] != "product-grr"]
 """Examples whose covariance is exact between cells for any frequencies."""
 
 
-def dense(mechanism: Mechanism, n: int, frequencies: Floats) -> Floats:
-    own = mechanism.covariance(n, frequencies)
-    return np.asarray(np.diag(own.diagonal) - own.factors @ own.factors.T)
-
-
 def answers(mechanism: Mechanism) -> Floats:
     """Return the estimate from each output alone: shape (outputs, cells)."""
     return np.array([mechanism.estimate(tally, 1) for tally in output_tallies(mechanism)])
@@ -49,7 +44,7 @@ def test_fixed_total_says_whether_every_output_adds_up_to_one(key: str) -> None:
     mechanism = example(key)
     totals = answers(mechanism).sum(axis=1)
     assert mechanism.fixed_total == np.allclose(totals, 1.0, atol=1e-9)
-    spread = dense(mechanism, 7, uneven(mechanism.cells))
+    spread = mechanism.covariance(7, uneven(mechanism.cells)).dense()
     assert mechanism.fixed_total == (abs(spread.sum()) < 1e-9 * np.trace(spread))
 
 
@@ -57,7 +52,7 @@ def test_fixed_total_says_whether_every_output_adds_up_to_one(key: str) -> None:
 def test_the_sum_of_all_variances_is_exact(key: str) -> None:
     mechanism = example(key)
     frequencies = uneven(mechanism.cells)
-    stated = np.trace(dense(mechanism, 10, frequencies))
+    stated = np.trace(mechanism.covariance(10, frequencies).dense())
     assert stated == pytest.approx(np.trace(exact(mechanism, frequencies)) / 10, rel=1e-9)
 
 
@@ -66,7 +61,8 @@ def test_the_covariance_is_exact(key: str) -> None:
     mechanism = example(key)
     frequencies = uneven(mechanism.cells)
     expected = exact(mechanism, frequencies) / 10
-    np.testing.assert_allclose(dense(mechanism, 10, frequencies), expected, rtol=1e-9, atol=1e-12)
+    stated = mechanism.covariance(10, frequencies).dense()
+    np.testing.assert_allclose(stated, expected, rtol=1e-9, atol=1e-12)
     usual = Mechanism.variance(mechanism, 10, frequencies)
     np.testing.assert_allclose(usual, mechanism.variance(10, frequencies), rtol=1e-9)
 
