@@ -34,23 +34,18 @@ Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Channel = tuple[tuple[Fraction, ...], ...]
 
-MAX_CHANNEL_OUTPUTS = 1 << 12
-"""Maximum number of outputs of a channel that is listed in full, which only tests do."""
-
+MAX_CHANNEL_OUTPUTS = 1 << 12  # of a channel that is listed in full, which only tests do
 MAX_HISTOGRAM = 1 << 24  # inputs; simulations of larger mechanisms perturb report by report
 DRAWN_REPORTS = 1 << 16  # reports of one block of such a simulation
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a report batch.
+    """One column of a report batch; ``name`` is short and unique within the mechanism.
 
-    Attributes:
-        name: name of the JSON field, short and unique within the mechanism.
-        kind: "int" is one integer in [0, bound) per report, array shape (n,), any integer dtype.
-            "bits" is ``bound`` bits per report packed little-endian (bit b of a report is bit b % 8
-            of its byte b // 8), array shape (n, ceil(bound / 8)), uint8; unused high bits are 0.
-        bound: at least 1.
+    The kind "int" is one integer in [0, bound) per report, array shape (n,), any integer dtype.
+    "bits" is ``bound`` bits per report packed little-endian (bit b of a report is bit b % 8 of its
+    byte b // 8), array shape (n, ceil(bound / 8)), uint8; unused high bits are 0.
     """
 
     name: str
@@ -71,27 +66,16 @@ class ReportWork:
 
     They follow from the parameters alone, in O(their length), so that a device can refuse a plan
     before it does the work.
-
-    Attributes:
-        bytes: of the columns in a batch of one report.
-        random_bytes: more are needed with a probability below 2^-60.
-        hashes: evaluations of the hash of `.hashing`.
-        comparisons: of 64-bit words.
     """
 
-    bytes: int
-    random_bytes: int
-    hashes: int = 0
-    comparisons: int = 0
+    bytes: int  # of the columns in a batch of one report
+    random_bytes: int  # more are needed with a probability below 2^-60
+    hashes: int = 0  # evaluations of the hash of `.hashing`
+    comparisons: int = 0  # of 64-bit words
 
     @classmethod
     def of(
-        cls,
-        columns: Iterable[Column],
-        random_bytes: int,
-        *,
-        hashes: int = 0,
-        comparisons: int = 0,
+        cls, columns: Iterable[Column], random_bytes: int, hashes: int = 0, comparisons: int = 0
     ) -> Self:
         size = sum(column.report_bytes for column in columns)
         return cls(size, random_bytes, hashes, comparisons)
@@ -102,9 +86,8 @@ class Mechanism(ABC):
     """An epsilon-locally-differentially-private channel on ``cells`` inputs.
 
     A mechanism is a frozen dataclass, built by ``Kind(epsilon, cells, **parameters)``; its fields
-    are exactly these. It states eight members: the name, `columns`, `width`,
-    `perturb`, `tally`, `estimate`, `covariance` and `channel`. All
-    others follow from them; a mechanism overrides those for which it knows something better.
+    are exactly these. It states eight members: the name, `columns`, `width`, `perturb`, `tally`,
+    `estimate`, `covariance` and `channel`. It overrides others where it knows something better.
 
     Attributes:
         name: registry name, by which plans name the mechanism.
@@ -131,45 +114,33 @@ class Mechanism(ABC):
 
     @abstractmethod
     def perturb(self, values: NDArray[Any], randomness: Randomness) -> dict[str, NDArray[Any]]:
-        """Perturb one input per device; without a loop over reports.
+        """Perturb one input per device, without a loop over reports.
 
-        Args:
-            values: shape (n,), integers in [0, cells).
-            randomness: source of uniform bytes; the operating system's in production.
-
-        Returns:
-            The columns, each with first axis n.
+        ``values``: (n,), integers in [0, cells). Returns the columns, each with first axis n.
         """
 
     @abstractmethod
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
-        """Count a batch: shape (views, width), int64; additive over batches, without n.
+        """Count a batch of range-checked reports: (views, width), int64; additive over batches.
 
-        Args:
-            reports: columns as declared, already range-checked.
-            view: shape (n,), each report's view in [0, views), or None when there is one view.
-            views: number of views that share the batch.
+        ``view``: (n,), each report's view in [0, views), or None when there is one.
         """
 
     @abstractmethod
     def estimate(self, counts: Counts, n: int) -> Floats:
         """Return unbiased frequencies of the L inputs among the n reports: shape (L,), float64.
 
-        They are not normalised and may be negative. They are all zero if n is 0.
+        They are not normalised and may be negative; all zero if n is 0.
         """
 
     @abstractmethod
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
-        """Return the covariance of `estimate`, with the sampling of n devices out of many.
+        """Return the covariance of `estimate`, with the sampling of n >= 1 devices out of many.
 
-        The sum of the diagonal is that of `variance` plus that of the multinomial sampling.
-        Mechanisms whose exact covariance has no such form state what the other entries neglect;
-        `table_covariance` is always exact. The variance of the table's total is 0
-        exactly where `fixed_total` holds.
-
-        Args:
-            n: number of reports, at least 1.
-            frequencies: shape (L,), non-negative, sum 1.
+        ``frequencies``: (L,), non-negative, sum 1. The sum of the diagonal is that of `variance`
+        plus that of the multinomial sampling. A mechanism whose exact covariance has no such form
+        states what other entries neglect; `table_covariance` is always exact. The variance of the
+        table's total is 0 exactly where `fixed_total` holds.
         """
 
     @abstractmethod
@@ -178,10 +149,8 @@ class Mechanism(ABC):
 
         Outputs are in increasing order of their code, which reads the columns of the report as
         digits of one number, the first column as the most significant one; bits form an integer,
-        lowest bit first. Codes that no report can have are left out.
-
-        Raises:
-            ValueError: more than 2^12 outputs; `worst_ratio` still holds then.
+        lowest bit first. Codes that no report can have are left out. A ValueError if there are more
+        than 2^12 outputs; `worst_ratio` still holds then.
         """
 
     # What follows from these
@@ -222,7 +191,7 @@ class Mechanism(ABC):
         return variance
 
     def holds(self, axes: Sequence[int]) -> bool:  # noqa: ARG002
-        """Return whether the counters hold the table over ``axes`` of a view, as for `table`.
+        """Return whether the counters hold the table over ``axes``, as for `table`.
 
         A mechanism of whole records may count smaller tables only. `estimate` and `covariance` do
         not apply where the table over all attributes is missing.
@@ -232,34 +201,22 @@ class Mechanism(ABC):
     def table(self, counts: Counts, n: int, shape: Sequence[int], axes: Sequence[int]) -> Floats:
         """Return the estimated table over some of the attributes of a view: shape (its cells,).
 
-        It has the expected value of the sums of `estimate`, and exists also where the
-        counters hold smaller tables only, as `holds` says. All zero if n is 0.
-
-        Args:
-            counts: shape (width,).
-            n: number of reports.
-            shape: number of labels of each attribute of the view; an input is the row-major cell.
-            axes: ascending positions in ``shape``, at least one.
-
-        Raises:
-            KeyError: the counters do not hold this table.
+        ``counts``: (width,); ``shape``: number of labels of each attribute of the view, of which an
+        input is the row-major cell; ``axes``: ascending positions in it, at least one. The table
+        has the expected value of the sums of `estimate`, and exists also where the counters hold
+        smaller tables only; a KeyError where they do not hold it (`holds`). All zero if n is 0.
         """
         return sum_out(self.estimate(counts, n), shape, axes)
 
     def table_covariance(
         self, n: int, expected: Floats, shape: Sequence[int], axes: Sequence[int]
     ) -> Floats:
-        """Return the exact covariance of `table` for n devices drawn independently: (cells, cells).
+        """Return the exact covariance of `table` for n >= 1 devices drawn independently, dense.
 
-        Public parameters such as hash functions count as given. (For local hashing, whose seeds are
-        drawn with each report, the hash counts as ideal.) Here: for a covariance that is exact and
-        depends on the frequencies by their sums only.
-
-        Args:
-            n: number of reports, at least 1.
-            expected: expected value of `table`, shape (cells,); also an estimate of it, with
-                which the result is the covariance at the frequencies of the reports.
-            shape, axes: as for `table`.
+        ``expected``: expected value of `table`, (cells,); also an estimate of it, with which the
+        result is the covariance at the frequencies of the reports. Public parameters such as hash
+        functions count as given; a hash whose seed is drawn with each report counts as ideal. Here:
+        for a covariance that is exact and depends on the frequencies by their sums only.
         """
         whole = self.covariance(n, spread_evenly(expected, shape, axes))
         return whole.summed(shape, axes)
@@ -268,16 +225,15 @@ class Mechanism(ABC):
         """Return the smallest probability of a counted event or of its complement, 0 to 1/2.
 
         An event is what a counter of the table counts. The number of reports times this shows
-        whether the table is nearly normally distributed. Here 0: nothing is known of it. The
-        arguments are as for `table_covariance`.
+        whether the table is nearly normal. Here 0: unknown. Arguments as for `table_covariance`.
         """
         return 0.0
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
-        """Draw a tally from its exact distribution, given how many devices hold each input.
+        """Draw a tally, (width,), from its distribution, given how many devices hold each input.
 
-        Here it perturbs and tallies every device; most mechanisms take time that does not depend on
-        n. For simulation only. ``histogram``: true counts, (L,). Returns counters: (width,), int64.
+        ``histogram``: true counts, (L,). Here it perturbs and tallies every device; most mechanisms
+        take time that does not depend on n. For simulation only.
         """
         return self._by_report(np.repeat(np.arange(self.cells), histogram), generator)
 

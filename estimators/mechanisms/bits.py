@@ -17,16 +17,9 @@ from calmstream.estimators.randomness import Randomness
 Rows = NDArray[np.uint8]
 Counts = NDArray[np.int64]
 
-FEW_BYTES = 1 << 13
-"""Number of bytes up to which unpacking the bits is as fast as adding words."""
-
-BLOCK_BYTES = 1 << 20
-"""Number of bytes of rows that are counted at once: large enough to make numpy's overhead
-negligible, small enough for a cache."""
-
-SEGMENT_BYTES = 1 << 12
-"""Mean number of bytes per view up to which all views are counted by one call; with more bytes,
-one call per view is faster."""
+FEW_BYTES = 1 << 13  # up to here, unpacking the bits is as fast as adding words
+BLOCK_BYTES = 1 << 20  # counted at once: numpy's overhead is small, and they stay in a cache
+SEGMENT_BYTES = 1 << 12  # a view, on average: up to here, one call counts all views
 
 
 def row_bytes(bits: int) -> int:
@@ -49,13 +42,13 @@ def count_bits(rows: Rows, bits: int, view: NDArray[Any] | None, views: int) -> 
     if view is None or views == 1:
         return _ones(rows)[None, :bits]
     out = np.zeros((views, 8 * rows.shape[1]), np.int64)
+    if len(rows) == 0:
+        return out[:, :bits]
     order = np.argsort(view.astype(np.uint16 if views <= 1 << 16 else np.int64), kind="stable")
     ordered = rows[order]
     n = np.bincount(view, minlength=views)
     present = np.flatnonzero(n)
     ends = np.cumsum(n)
-    if len(rows) == 0:
-        return out[:, :bits]
     if rows.size <= views * SEGMENT_BYTES:
         starts = (ends - n)[present]
         out[present] = np.add.reduceat(_unpack(ordered), starts, axis=0, dtype=np.int64)
@@ -82,9 +75,8 @@ def _ones(rows: Rows) -> Counts:
 def _ones_of_block(rows: Rows) -> Counts:
     """Count ones per position of a block by carry-save addition.
 
-    A word is 64 numbers of one bit. Three rows become a row of sums and a row of carries, which
-    counts twice as much and is added in the next round. The few rows that remain in a round are
-    unpacked and counted directly.
+    Three rows become a row of sums and a row of carries, which counts twice as much and is added in
+    the next round. The few rows that remain in a round are unpacked and counted directly.
     """
     total = np.zeros(8 * rows.shape[1], np.int64)
     weight = 1

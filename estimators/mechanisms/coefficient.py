@@ -10,12 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.estimators.draws import coins, coins_bytes
-from calmstream.estimators.mechanisms.base import (
-    Column,
-    Counts,
-    Reports,
-    ReportWork,
-)
+from calmstream.estimators.mechanisms.base import Column, Counts, Reports, ReportWork
 from calmstream.estimators.mechanisms.bits import row_bytes
 from calmstream.estimators.mechanisms.grr import GRR
 from calmstream.estimators.randomness import Randomness
@@ -59,11 +54,8 @@ class HadamardCoefficient(GRR):
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Draw from the exact distribution in O(1): two binomials."""
-        minus_rates = [float(self.q), float(self.p)]
-        minus: Counts = (
-            generator.binomial(histogram, minus_rates).sum(axis=-1, keepdims=True).astype(np.int64)
-        )
-        return minus
+        minus = generator.binomial(histogram, [float(self.q), float(self.p)])
+        return np.asarray(minus.sum(axis=-1, keepdims=True), np.int64)
 
 
 def flip(

@@ -28,8 +28,7 @@ class Covariance:
 
     def dense(self) -> Floats:
         """Return it in full: shape (cells, cells)."""
-        full: Floats = np.diag(self.diagonal) - self.factors @ self.factors.T
-        return full
+        return np.asarray(np.diag(self.diagonal) - self.factors @ self.factors.T)
 
     def summed(self, shape: Sequence[int], axes: Sequence[int]) -> Floats:
         """Return that of the table over some axes, as of `Mechanism.table`, in full."""
@@ -40,8 +39,8 @@ class Covariance:
 def one_cell_covariance(p_minus_q: float, q: float, n: int, frequencies: Floats) -> Covariance:
     """Return the exact covariance where every report names exactly one cell.
 
-    The counters themselves are multinomial with probabilities ``q + (p - q) f``, so the estimates
-    always add up to 1. ``frequencies``: shape (cells,), non-negative, sum 1, here and below.
+    The counters are multinomial with probabilities ``q + (p - q) f``, so estimates add up to 1.
+    ``frequencies``: shape (cells,), non-negative, sum 1, here and below.
     """
     gap = p_minus_q * np.sqrt(n)
     named = frequencies * p_minus_q + q
@@ -89,8 +88,7 @@ def _root_of_mixed(rates: tuple[float, float], pairs: tuple[float, float]) -> Fl
 def sum_out(values: Floats, shape: Sequence[int], axes: Sequence[int]) -> Floats:
     """Return the sums over all other axes of a row-major table: shape (cells of ``axes``,)."""
     others = tuple(i for i in range(len(shape)) if i not in axes)
-    sums: Floats = values.reshape(tuple(shape)).sum(axis=others).ravel()
-    return sums
+    return np.asarray(values.reshape(tuple(shape)).sum(axis=others).ravel())
 
 
 def summed_into(shape: Sequence[int], axes: Sequence[int]) -> NDArray[np.int64]:
@@ -103,8 +101,7 @@ def summed_into(shape: Sequence[int], axes: Sequence[int]) -> NDArray[np.int64]:
 def spread_evenly(values: Floats, shape: Sequence[int], axes: Sequence[int]) -> Floats:
     """Return a table over all axes whose sums over the other axes are ``values``: (cells,)."""
     into = summed_into(shape, axes)
-    even: Floats = values[into] * (len(values) / len(into))
-    return even
+    return np.asarray(values[into] * (len(values) / len(into)))
 
 
 def balanced_noise(noise: Floats, n: int, frequencies: Floats) -> Covariance:
@@ -113,8 +110,7 @@ def balanced_noise(noise: Floats, n: int, frequencies: Floats) -> Covariance:
     Any two cells are taken to have the same noise in common. The sum of all variances is exact;
     single entries are exact if all frequencies are equal and the mechanism treats all cells alike.
     """
-    cells = len(noise)
-    others = cells - 1
+    cells, others = len(noise), len(noise) - 1
     common = np.full((cells, 1), np.sqrt(noise.mean() / others))
     whole = noise * cells / others + frequencies / n
     return Covariance(whole, np.concatenate([_sampled(n, frequencies), common], axis=1))
@@ -122,5 +118,4 @@ def balanced_noise(noise: Floats, n: int, frequencies: Floats) -> Covariance:
 
 def _sampled(n: int, frequencies: Floats) -> Floats:
     """Return the factor of multinomial sampling, ``f / sqrt(n)``: shape (cells, 1)."""
-    factor: Floats = frequencies[:, None] / np.sqrt(n)
-    return factor
+    return np.asarray(frequencies[:, None] / np.sqrt(n))

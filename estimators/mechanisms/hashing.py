@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 Words = NDArray[np.uint32]
 
-GOLDEN = np.uint32(0x9E3779B9)
-"""2^32 divided by the golden ratio, a usual offset, so that cell 0 is not mapped to 0."""
+GOLDEN = np.uint32(0x9E3779B9)  # 2^32 by the golden ratio, so that cell 0 is not mapped to 0
 
 
 def mix(words: Words) -> Words:

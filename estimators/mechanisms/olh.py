@@ -37,22 +37,17 @@ class OLH(SupportOracle):
 
     Report: columns ``s``, the seed, and ``y``, the reported bucket. A report supports all cells
     that its seed hashes to y. Counters: the number of reports that support each cell.
+    Cost: 12 random bytes per report; O(1) to perturb, O(L) to tally.
 
     The probability that a report supports another cell, 1 / g, is that of an ideal hash. With the
     hash of this project, two given cells have the same bucket for a share of the 2^32 seeds that
     differs from 1 / g by about 1e-5. Privacy does not depend on the hash.
-
-    Attributes:
-        buckets: number g of buckets; round(e^epsilon) + 1 minimises the variance.
-        seed_bits: number of bits of a seed; 32 except in tests that list the channel.
-
-    Cost: 12 random bytes per report; O(1) to perturb, O(L) to tally.
     """
 
     name: ClassVar[str] = "olh"
 
-    buckets: int
-    seed_bits: int
+    buckets: int  # g; round(e^epsilon) + 1 minimises the variance
+    seed_bits: int  # 32 except in tests that list the channel
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -102,7 +97,9 @@ class OLH(SupportOracle):
         and the start of another; ``begins`` are the positions in the block where a view starts.
         """
         out = np.zeros((views, self.cells), np.int64)
-        seeds, low, span = self._targets(reports)
+        bounds, y = bucket_bounds(self.buckets), reports["y"]
+        seeds, low = reports["s"].astype(np.uint32), bounds[:-1].astype(np.uint32)[y]
+        span = np.diff(bounds).astype(np.uint32)[y]
         present, starts = np.zeros(1, np.int64), np.zeros(1, np.int64)
         if view is not None and views > 1:
             order = np.argsort(view, kind="stable")
@@ -119,27 +116,17 @@ class OLH(SupportOracle):
             )
         return out
 
-    def _targets(self, reports: Reports) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Return per report the seed, and the first hash and number of hashes of its bucket."""
-        bounds = bucket_bounds(self.buckets)
-        low = bounds[:-1].astype(np.uint32)
-        span = np.diff(bounds).astype(np.uint32)
-        y = reports["y"]
-        return reports["s"].astype(np.uint32), low[y], span[y]
-
     def _supports(
-        self,
-        seeds: NDArray[Any],
-        low: NDArray[Any],
-        span: NDArray[Any],
-        begins: NDArray[Any],
+        self, seeds: NDArray[Any], low: NDArray[Any], span: NDArray[Any], begins: NDArray[Any]
     ) -> Counts:
-        """Count the supporting reports of a block, from each of ``begins`` to the next."""
+        """Count the supporting reports of a block, from each of ``begins`` to the next.
+
+        ``low``, ``span``: the first hash and the number of hashes of each report's bucket.
+        """
         out = np.empty((len(begins), self.cells), np.int64)
-        cell_keys = self._keys
         step = max(1, BLOCK // len(seeds))
         for c in range(0, self.cells, step):
-            words = mix(seeds ^ cell_keys[c : c + step, None])
+            words = mix(seeds ^ self._keys[c : c + step, None])
             # A hash is in the bucket if low <= hash < low + span; unsigned differences wrap, so
             # one comparison tests both.
             words -= low
@@ -164,10 +151,7 @@ class OLH(SupportOracle):
 
 def _sums(matches: NDArray[np.bool_], begins: NDArray[Any]) -> Counts:
     """Count the true entries of every row from each of ``begins`` to the next."""
-    sums: Counts
     if len(begins) == 1:
-        ones = np.bitwise_count(np.packbits(matches, axis=1))
-        sums = ones.sum(axis=1, dtype=np.int64)[None]
-    else:
-        sums = np.add.reduceat(matches.view(np.uint8), begins, axis=1, dtype=np.int64).T
-    return sums
+        ones: Counts = np.bitwise_count(np.packbits(matches, axis=1)).sum(axis=1, dtype=np.int64)
+        return ones[None]
+    return np.add.reduceat(matches.view(np.uint8), begins, axis=1, dtype=np.int64).T

@@ -36,11 +36,10 @@ class HadamardResponse(SupportOracle):
     K is the smallest power of two that is at least the number of cells, and chi_a(cell) is -1 if
     the binary numbers a and cell have an odd number of common ones, otherwise +1.
 
-    Report: columns ``r``, the row, and ``s``, the sign (0 is +1, 1 is -1). A report supports the
-    cells that have the reported sign in the reported row. Two different cells have equal signs in
-    half of the K rows, so q is exactly 1/2.
-    Counters: the number of reports of each (row, sign), 2 K in all.
-    Cost: 2 to 5 random bytes per report, O(1) to perturb and to tally, O(K log K) to estimate.
+    Report: columns ``r``, the row, and ``s``, the sign (0 is +1, 1 is -1). It supports the cells
+    that have the sign in the row: any two have equal ones in half of the K rows, so q is 1/2.
+    Counters: the number of reports of each (row, sign). Cost: 2 to 5 random bytes, O(1) to perturb
+    and to tally, O(K log K) to estimate.
     """
 
     name: ClassVar[str] = "hadamard-response"
@@ -89,19 +88,7 @@ class HadamardResponse(SupportOracle):
 
     def draw_tally(self, histogram: Counts, generator: np.random.Generator) -> Counts:
         """Draw from the exact distribution in O(L K): a multinomial a cell, two binomials a row."""
-        even = np.full(self.rows, 1 / self.rows)
-        cells = np.arange(self.cells)
-        truth = np.zeros((self.rows, 2), np.int64)
-        # Cells are drawn in blocks of about 2^20 entries, 8 MiB.
-        step = max(1, (1 << 20) // self.rows)
-        for start in range(0, self.cells, step):
-            block = cells[start : start + step]
-            drawn = generator.multinomial(histogram[block], even)
-            odd = parity(block[:, None] & np.arange(self.rows)).astype(bool)
-            minus = np.where(odd, drawn, 0).sum(axis=0)
-            truth[:, 1] += minus
-            truth[:, 0] += drawn.sum(axis=0) - minus
-        return draw_signs(truth, self.p, generator)
+        return draw_signs(draw_rows(histogram, self.rows, generator), self.p, generator)
 
     def channel(self) -> Channel:
         require_enumerable(2 * self.rows)
@@ -114,8 +101,23 @@ class HadamardResponse(SupportOracle):
         )
 
 
+def draw_rows(histogram: Counts, rows: int, generator: np.random.Generator) -> Counts:
+    """Draw the numbers of true signs, (rows, 2), given how many devices hold each cell."""
+    even, cells = np.full(rows, 1 / rows), np.arange(len(histogram))
+    truth = np.zeros((rows, 2), np.int64)
+    # Cells are drawn in blocks of about 2^20 entries, 8 MiB.
+    step = max(1, (1 << 20) // rows)
+    for start in range(0, len(cells), step):
+        block = cells[start : start + step]
+        drawn = generator.multinomial(histogram[block], even)
+        odd = parity(block[:, None] & np.arange(rows)).astype(bool)
+        minus = np.where(odd, drawn, 0).sum(axis=0)
+        truth[:, 1] += minus
+        truth[:, 0] += drawn.sum(axis=0) - minus
+    return truth
+
+
 def draw_signs(truth: Counts, p: Fraction, generator: np.random.Generator) -> Counts:
     """Draw the numbers of reported signs, (2 · rows,), given those of true ones, (rows, 2)."""
     kept = generator.binomial(truth, float(p))
-    drawn: Counts = (kept + (truth - kept)[:, ::-1]).astype(np.int64).reshape(-1)
-    return drawn
+    return np.asarray(kept + (truth - kept)[:, ::-1], np.int64).reshape(-1)

@@ -32,15 +32,9 @@ from calmstream.estimators.mechanisms.support import (
 )
 from calmstream.estimators.randomness import Randomness, exp_weight, uniform_below, uniform_bytes
 
-MAX_SUBSET_CELLS = 1 << 14
-"""Maximum number of cells. With more, a report of L bits costs more than the smaller variance is
-worth."""
-
-BLOCK_CELLS = 1 << 20
-"""Number of entries of the matrix of one block of reports, so that it stays in a core's cache."""
-
-WORD_BITS = 64
-"""Up to this number of cells, a set is one word."""
+MAX_SUBSET_CELLS = 1 << 14  # with more, L bits cost more than the smaller variance is worth
+BLOCK_CELLS = 1 << 20  # entries of the matrix of one block of reports, for a core's cache
+WORD_BITS = 64  # up to so many cells, a set is one word
 
 
 @dataclass(frozen=True)
@@ -48,12 +42,7 @@ class SubsetSelection(SupportOracle):
     """A report is a random set of w cells; sets with the device's own cell are more likely.
 
     A set with the own cell has the weight floor(e^epsilon · 2^32), any other set 2^32.
-
     Report: column ``b``, the set as L packed bits. Counters: the number of sets with each cell.
-
-    Attributes:
-        size: number w of cells in a set, 1 to L - 1.
-
     Cost: L / 8 bytes to send, 4 w + 8 random bytes and O(w) to perturb, O(L / 64) to tally.
     """
 
@@ -61,7 +50,7 @@ class SubsetSelection(SupportOracle):
     fixed_total: ClassVar[bool] = True
     max_cells: ClassVar[int] = MAX_SUBSET_CELLS
 
-    size: int
+    size: int  # w, 1 to L - 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -71,8 +60,7 @@ class SubsetSelection(SupportOracle):
     def standard(cls, epsilon: str, cells: int) -> Self:
         """Return the mechanism with the size w that minimises the exact error of the table.
 
-        The error first decreases and then increases with w, so the search goes from L / (e + 1)
-        towards smaller errors until the error increases.
+        The error first falls and then rises with w, so the search starts at L / (e + 1).
         """
         require_integer("subset-selection.cells", cells, 2, cls.max_cells)
         start = round(Fraction(cells * OTHER, exp_weight(epsilon) + OTHER))
@@ -102,8 +90,7 @@ class SubsetSelection(SupportOracle):
     def _surplus(self) -> tuple[int, int]:
         """Weights of the two ways to draw: "the own cell and w - 1 others" and "any w cells".
 
-        A set with the own cell has the weight W, any other one 2^32. That is 2^32 for every set,
-        and W - 2^32 more for the sets with the own cell, which are w / L of all sets.
+        Every set has 2^32, and those with the own cell, w / L of all, have W - 2^32 more.
         """
         return (self.weight - OTHER) * self.size, OTHER * self.cells
 
@@ -126,10 +113,9 @@ class SubsetSelection(SupportOracle):
     def _draw(self, values: NDArray[np.int64], randomness: Randomness) -> NDArray[np.uint8]:
         """Draw a set for every value, by Floyd's sampling without replacement.
 
-        It works on positions relative to the own cell: position i is cell (own + 1 + i) mod L, so
-        the own cell has the last position. Before the last step, the set is a uniform choice of
-        w - 1 other cells. The last step adds the own cell, or completes a uniform choice of w from
-        all cells, depending on the way that was drawn.
+        Position i is cell (own + 1 + i) mod L, so the own cell is the last. Before the last step,
+        the set is a uniform choice of w - 1 other cells. The last step adds the own cell, or
+        completes a uniform choice of w from all cells, depending on the way that was drawn.
         """
         n, cells = len(values), self.cells
         chosen = np.zeros(n * cells, np.uint8)
@@ -153,8 +139,7 @@ class SubsetSelection(SupportOracle):
         chosen = np.zeros(n, np.uint64)
         certain, anything = self._surplus
         with_own = uniform_below(certain + anything, n, randomness) < certain
-        # All steps are arithmetic: an assignment under a random mask costs a misprediction of a
-        # branch for every second report.
+        # All steps are arithmetic, as in `_draw`.
         for last in range(self.cells - self.size, self.cells):
             place = uniform_below(last + 1, n, randomness).view(np.uint64)
             taken = chosen >> place
@@ -231,12 +216,12 @@ def _advance(
 def draw_sets(own: Counts, free: int, size: int, generator: np.random.Generator) -> Counts:
     """Draw the number of sets with each cell, (L,), cell by cell, without drawing the sets.
 
-    A uniform set can be drawn sequentially: if a report still has to choose r of the k remaining
-    cells, it contains the current cell with probability r / k. So it suffices to count reports by
-    r. Those that certainly contain their own cell (``own``: how many, for each cell) choose the
-    others from all cells except that one: they start in ``before`` and move to ``after`` at their
-    own cell. Which of them have the current cell as their own is a uniform choice, because r does
-    not depend on it. All other reports are in ``after`` from the start.
+    A report that still has to choose r of the k remaining cells contains the current cell with
+    probability r / k, so it suffices to count reports by r. Those that certainly contain their own
+    cell (``own``: how many, for each cell) choose the others from all cells except that one: they
+    start in ``before`` and move to ``after`` at their own cell. Which of them have the current cell
+    as their own is a uniform choice, because r does not depend on it. All others (``free``) are in
+    ``after`` from the start.
     """
     cells = len(own)
     to_choose = np.arange(size + 1)

@@ -24,12 +24,8 @@ from calmstream.estimators.mechanisms.covariance import (
 )
 from calmstream.estimators.randomness import WEIGHT_BITS, exp_weight
 
-MAX_CELLS = 1 << 24
-"""Maximum number of inputs: more than any table that can be published, and few enough that sums of
-weights are below 2^63."""
-
-OTHER = 1 << WEIGHT_BITS
-"""Weight of every input other than the true one."""
+MAX_CELLS = 1 << 24  # inputs: more than any table that can be published; weights sum below 2^63
+OTHER = 1 << WEIGHT_BITS  # weight of every input other than the true one
 
 
 @dataclass(frozen=True)
@@ -81,8 +77,7 @@ class SupportOracle(Mechanism):
         p, q = self.p, self.q
         noise = float(q * (1 - q) / (p - q) ** 2)
         slope = float((1 - p - q) / (p - q))
-        variance: Floats = (noise + np.asarray(f) * slope) / n
-        return variance
+        return np.asarray((noise + np.asarray(f) * slope) / n)
 
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
         """Return the covariance where a report supports other cells independently."""

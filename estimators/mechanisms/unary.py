@@ -32,8 +32,6 @@ class UnaryOracle(SupportOracle):
     Cost: L / 8 bytes to send, about L / 4 + 2 random bytes; O(L / 64) word operations to tally.
     """
 
-    fixed_total: ClassVar[bool] = False
-
     @property
     def columns(self) -> tuple[Column, ...]:
         return (Column("b", "bits", self.cells),)
@@ -61,9 +59,9 @@ class UnaryOracle(SupportOracle):
 
 
 def replace_own(rows: NDArray[np.uint8], values: NDArray[Any], own: NDArray[np.uint8]) -> None:
-    """Overwrite, in place, the bit of every report's own cell, at position value % 8 of ``own``.
+    """Overwrite the bit of every report's own cell in packed ``rows`` by bit value % 8 of ``own``.
 
-    ``rows``: packed bits, (n, row bytes); ``values``: own cells, (n,); ``own``: any bytes, (n,).
+    Shapes (n, row bytes), (n,), and (n,) any bytes.
     """
     flat = rows.reshape(-1)
     position = values.astype(np.int64)
@@ -79,16 +77,15 @@ def draw_supports(
     """Draw the number of reports that support each cell, from that of its devices: (..., L)."""
     own = generator.binomial(histogram, float(p))
     others = generator.binomial(histogram.sum(axis=-1, keepdims=True) - histogram, float(q))
-    drawn: Counts = (own + others).astype(np.int64)
-    return drawn
+    return np.asarray(own + others, np.int64)
 
 
 @dataclass(frozen=True)
 class SUE(UnaryOracle):
-    """The input is one bit per cell, 1 at the own cell only; every bit is kept or flipped.
+    """One bit per cell, 1 at the own cell only; every bit is kept or flipped.
 
-    Keeping a bit has the weight floor(e^(epsilon/2) · 2^32), flipping it 2^32. Two inputs differ in
-    two bits, so each bit may spend half of epsilon.
+    Keeping has the weight floor(e^(epsilon/2) · 2^32), flipping 2^32: two inputs differ in two
+    bits, so each bit may spend half of epsilon.
     """
 
     name: ClassVar[str] = "sue"

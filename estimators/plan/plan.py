@@ -354,7 +354,6 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         optional: dict[str, Any] = {"analysis": True} if self.analysis else {}
-        optional["limits"] = self.limits.to_json()
         if self.lineage_name:
             optional["lineage_name"] = self.lineage_name
         if self.continues:

@@ -137,7 +137,7 @@ def decode_batch(plan: Plan, group: int, key: bytes | None, value: bytes | None)
     view, columns, bad = split(form, np.frombuffer(value, np.uint8)[None, :], n)
     for column, wrong in zip(form.every, bad, strict=True):
         if wrong.any():
-            _refuse_range(column)
+            refuse_range(column)
     return Batch(period, n, view, columns)
 
 
@@ -153,7 +153,7 @@ def _read_head(plan: Plan, form: Form, value: bytes) -> tuple[int, int, int]:
     return group, period, n
 
 
-def _refuse_range(column: Column) -> None:
+def refuse_range(column: Column) -> NoReturn:
     if column.kind == "bits":
         refuse(Reason.OUT_OF_RANGE, f"column {column.name} has bits beyond {column.bound}")
     refuse(Reason.OUT_OF_RANGE, f"column {column.name} must lie in [0, {column.bound})")

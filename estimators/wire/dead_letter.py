@@ -53,11 +53,9 @@ class DeadLetter:
             raise ForeignRecord("a dead letter of another plan")
         if found.get("v") != VERSION:
             raise ForeignRecord("a dead letter of an unknown version")
-        body: dict[str, Any] = {
-            name: int(found[name]) if _NUMBER.fullmatch(found.get(name, "")) else None
-            for name in _INTEGERS
-        }
-        body |= {name: found.get(name) for name in _TEXTS}
+        body: dict[str, Any] = {name: found.get(name) for name in _TEXTS}
+        for name in _INTEGERS:
+            body[name] = int(found[name]) if _NUMBER.fullmatch(found.get(name, "")) else None
         offset = fields.offset_of(plan)
         fields.check_fields(
             body,

@@ -22,7 +22,7 @@ Format = Mapping[str, Check]
 
 _MOST_RECORDS_PER_SECOND = 1_000_000
 _SPARE_SECONDS = 366 * 86_400
-_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})", re.ASCII)
+_VERSION = re.compile(r"\d{1,4}\.\d{1,4}", re.ASCII)
 _LAST_SECOND = 253_402_300_799
 
 
@@ -150,8 +150,6 @@ def read_object(
 
 
 def _later(found: str, version: str) -> bool:
-    parts = _VERSION.fullmatch(found)
-    own = _VERSION.fullmatch(version)
-    if parts is None or own is None:
+    if _VERSION.fullmatch(found) is None:
         return False
-    return tuple(map(int, parts.groups())) > tuple(map(int, own.groups()))
+    return tuple(map(int, found.split("."))) > tuple(map(int, version.split(".")))

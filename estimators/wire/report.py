@@ -14,23 +14,20 @@ from numpy.typing import NDArray
 from calmstream.common.errors import Reason
 from calmstream.estimators.mechanisms.base import Column
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.wire.batch import Batch, check_size, refuse
+from calmstream.estimators.wire.batch import Batch, check_size, form_of, refuse, refuse_range
 
 VERSION = "1.0"
 
 
 def encode_report(plan: Plan, group: int, report: Batch) -> bytes:
-    columns = {
-        column.name: _encode_column(column, report.columns[column.name])
-        for column in plan.mechanisms[group].columns
-    }
+    columns = plan.mechanisms[group].columns
     body: dict[str, Any] = {
         "v": VERSION,
         "plan": plan.digest,
         "group": group,
         "period": report.period,
         "n": report.n,
-        "columns": columns,
+        "columns": {c.name: _encode_column(c, report.columns[c.name]) for c in columns},
     }
     if report.view is not None:
         body["view"] = np.ascontiguousarray(report.view)
@@ -90,47 +87,28 @@ def _batch(plan: Plan, group: int, body: Mapping[str, Any]) -> Batch:
     declared = plan.mechanisms[group].columns
     if set(columns) != {column.name for column in declared}:
         refuse(Reason.MALFORMED, f"expected columns {[c.name for c in declared]}")
-    decoded = {column.name: _column(column, columns[column.name]) for column in declared}
-    return Batch(period, n, _view(plan, group, body), decoded)
-
-
-def _view(plan: Plan, group: int, body: Mapping[str, Any]) -> NDArray[np.int64] | None:
-    views = len(plan.groups[group].views)
-    if (views > 1) != ("view" in body):
+    decoded = {
+        column.name: (_integer if column.kind == "int" else _bits)(column, columns[column.name])
+        for column in declared
+    }
+    view = form_of(plan, group).view
+    if (view is not None) != ("view" in body):
         refuse(Reason.MALFORMED, "view stands where the group has several views, and only there")
-    return None if views == 1 else _integer("view", body["view"], views)
+    return Batch(period, n, None if view is None else _integer(view, body["view"]), decoded)
 
 
-def _column(column: Column, values: object) -> NDArray[Any]:
-    if column.kind == "int":
-        return _integer(column.name, values, column.bound)
-    return _bits(column, values)
-
-
-def _integer(name: str, values: object, bound: int) -> NDArray[np.int64]:
-    if not isinstance(values, list):
-        refuse(Reason.MALFORMED, f"column {name} must be a list of integers")
-    if len(values) != 1:
-        refuse(Reason.LENGTH_MISMATCH, f"column {name} has {len(values)} entries, n is 1")
-    if type(values[0]) is not int:  # true is none
-        refuse(Reason.MALFORMED, f"column {name} must be a list of integers")
-    if not 0 <= values[0] < bound:
-        refuse(Reason.OUT_OF_RANGE, f"column {name} must lie in [0, {bound})")
+def _integer(column: Column, values: object) -> NDArray[Any]:
+    if isinstance(values, list) and len(values) != 1:
+        detail = f"column {column.name} has {len(values)} entries, n is 1"
+        refuse(Reason.LENGTH_MISMATCH, detail)
+    if not isinstance(values, list) or type(values[0]) is not int:  # true is none
+        refuse(Reason.MALFORMED, f"column {column.name} must be a list of integers")
+    if not 0 <= values[0] < column.bound:
+        refuse_range(column)
     return np.array(values, np.int64)
 
 
-def _canonical(text: str, raw: bytes) -> bool:
-    """Return whether ``text`` is the one base64 spelling of ``raw``, not empty: O(1).
-
-    Decoders disagree about superfluous padding and about bits that no byte uses; what is admitted
-    must not depend on the reader.
-    """
-    last = len(raw) % 3 or 3
-    ending = base64.b64encode(raw[-last:]).decode()
-    return len(text) == 4 * -(-len(raw) // 3) and text.endswith(ending)
-
-
-def _bits(column: Column, text: object) -> NDArray[np.uint8]:
+def _bits(column: Column, text: object) -> NDArray[Any]:
     if not isinstance(text, str):
         refuse(Reason.MALFORMED, f"column {column.name} must be a base64 string")
     try:
@@ -140,8 +118,10 @@ def _bits(column: Column, text: object) -> NDArray[np.uint8]:
     size = -(-column.bound // 8)
     if len(raw) != size:
         refuse(Reason.LENGTH_MISMATCH, f"column {column.name} has {len(raw)} bytes, not {size}")
-    if not _canonical(text, raw):
+    # Decoders disagree about superfluous padding and about bits that no byte uses; what is admitted
+    # must not depend on the reader.
+    if text != base64.b64encode(raw).decode():
         refuse(Reason.MALFORMED, f"column {column.name} is not the canonical base64 of its bytes")
     if raw[-1] >> (column.bound % 8 or 8):
-        refuse(Reason.OUT_OF_RANGE, f"column {column.name} has bits beyond {column.bound}")
+        refuse_range(column)
     return np.frombuffer(raw, np.uint8)[None]

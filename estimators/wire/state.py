@@ -151,12 +151,8 @@ def decode_closed(plan: Plan, group: int, raw: bytes) -> ClosedWindow:
     body = _body(plan, group, raw)
     window, offset = fields.integer(0, plan.windows - 1), fields.offset_of(plan)
     fields.check_fields(body, "a closed record", {"window": window, "closed_at": offset})
-    return ClosedWindow(
-        window=body["window"],
-        closed_at=body["closed_at"],
-        count=_count(plan, group, body.get("count")),
-        total=_count(plan, group, body.get("total")),
-    )
+    count, total = (_count(plan, group, body.get(name)) for name in ("count", "total"))
+    return ClosedWindow(body["window"], body["closed_at"], count, total)
 
 
 def _count(plan: Plan, group: int, document: Any) -> WindowCount:

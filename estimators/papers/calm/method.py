@@ -13,12 +13,7 @@ from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.adaptive import adaptive
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
-from calmstream.estimators.methods.packing import (
-    Assigned,
-    number_parameter,
-    only_parameters,
-    pack,
-)
+from calmstream.estimators.methods.packing import Assigned, number_parameter, only_parameters, pack
 from calmstream.estimators.papers.calm.overlapping import OverlappingTables, observe
 from calmstream.estimators.papers.calm.size import Size, algorithm_1
 from calmstream.estimators.plan import Group, Plan
@@ -26,14 +21,9 @@ from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 
-THETA = 1e-3
-"""Default threshold of Algorithm 1: the squared error that its choice of views aims to stay below.
-It is the paper's value."""
-
+THETA = 1e-3  # default threshold of Algorithm 1, the paper's
 MAX_VIEW_CELLS = 1 << 20
-MAX_TOTAL_CELLS = 1 << 21
-"""Maximum number of cells of all views together. With more, the publisher would need minutes to
-make them consistent."""
+MAX_TOTAL_CELLS = 1 << 21  # of all views; with more, making them consistent would take minutes
 
 
 class Calm:
@@ -56,12 +46,12 @@ class Calm:
             request.users, request.domain.cardinalities, float(request.epsilon), request.k, theta
         )
         _check_tables(size.views, request.domain)
-        groups = pack(_assign(size.views, request), request.max_groups, separate=True)
-        return Design(
-            groups,
-            {"theta": theta},
-            _reason(size, groups, request, theta),
-        )
+        sizes = [request.domain.size(attributes) for attributes in size.views]
+        oracles = {cells: adaptive(request.epsilon, cells) for cells in set(sizes)}
+        views = zip(size.views, sizes, strict=True)
+        assigned = [Assigned(View(attributes), oracles[cells]) for attributes, cells in views]
+        groups = pack(assigned, request.max_groups, separate=True)
+        return Design(groups, {"theta": theta}, _reason(size, groups, request, theta))
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> OverlappingTables:
         return OverlappingTables(plan.domain, observe(plan, tallies))
@@ -81,13 +71,6 @@ def _check_tables(views: Sequence[Attributes], domain: Domain) -> None:
             f"the {len(views)} views have {total:,} cells in all; at most {MAX_TOTAL_CELLS:,} can "
             "be made consistent: merge labels or drop attributes"
         )
-
-
-def _assign(views: Sequence[Attributes], request: Request) -> list[Assigned]:
-    """Give every view CALM's mechanism for its number of cells, and the same share."""
-    sizes = [request.domain.size(attributes) for attributes in views]
-    oracles = {cells: adaptive(request.epsilon, cells) for cells in set(sizes)}
-    return [Assigned(View(a), oracles[cells]) for a, cells in zip(views, sizes, strict=True)]
 
 
 def _reason(size: Size, groups: Sequence[Group], request: Request, theta: float) -> tuple[str, ...]:

@@ -120,17 +120,16 @@ class OverlappingTables:
         if not meeting:
             return uniform(attributes, cells)
         variance = self._pooled.variance(attributes)
-        if not covering:
-            variance += self._unmodelled(attributes)
-        stderr = np.sqrt(variance)
         if covering:
             flags = ["covered"]
             table, moved = self._covered(attributes)
         else:
             flags = ["maxent"]
             table, moved = self._reconstruct(attributes)
+            variance += self._unmodelled(attributes)
             if not wanted <= frozenset().union(*(self._members[v] for v in meeting)):
                 flags.append("uniform")
+        stderr = np.sqrt(variance)
         reports = sum(self._observations[v].n for v in meeting)
         clipped = bool((moved > CLIPPED_STDERRS * stderr).any())
         return flagged(attributes, table, stderr, reports, flags, clipped=clipped)
@@ -153,7 +152,6 @@ class OverlappingTables:
         return unmodelled.pair_size(found)
 
     def _unmodelled(self, attributes: Attributes) -> Floats:
-        """Return the variance of each cell from interactions that no view holds."""
         margins = [self.marginal((i,)).table for i in attributes]
         missing = unmodelled.missing_shares(attributes, self._members)
         return unmodelled.variance(margins, missing, self._pair_size)
@@ -169,7 +167,7 @@ class OverlappingTables:
         return self._pooled.covariance(attributes)
 
     def _covering(self, attributes: Attributes) -> list[int]:
-        """Return the numbers of the views with reports that cover the attributes."""
+        """Return the numbers of the views that cover the attributes, at least one."""
         wanted = frozenset(attributes)
         views = [v for v, members in enumerate(self._members) if wanted <= members]
         if not views:

@@ -33,10 +33,8 @@ class Pooled:
         covariances: Sequence[Covariance],
         precision: Floats,
     ) -> None:
-        self._views = [frozenset(view) for view in views]
-        self._order = views
-        self._cardinalities = cardinalities
-        self._covariances = covariances
+        self._order, self._views = views, [frozenset(view) for view in views]
+        self._cardinalities, self._covariances = cardinalities, covariances
         self._kappa = precision / [c.diagonal.size for c in covariances] if views else precision
         # The sum of the kappas of the views that hold each attribute set.
         self._mass: dict[Attributes, float] = {}
@@ -55,9 +53,8 @@ class Pooled:
                 meeting.setdefault(tuple(sorted(view & wanted)), []).append(number)
         for common, numbers in meeting.items():
             part = self._part(common, numbers) / total.size**2
-            total += part.reshape(
-                [self._cardinalities[i] if i in common else 1 for i in attributes]
-            )
+            kept = [self._cardinalities[i] if i in common else 1 for i in attributes]
+            total += part.reshape(kept)
         return total.ravel()
 
     def covariance(self, attributes: Attributes) -> Floats:
@@ -111,8 +108,7 @@ class Pooled:
             columns.append(kappa * factors)
         spread = _by_agreement(np.square(weight), diagonal[..., None])[..., 0]
         known = _by_agreement(weight, np.concatenate(columns, axis=-1))
-        variance: Floats = np.maximum(spread - np.square(known).sum(axis=-1), 0.0)
-        return variance
+        return np.asarray(np.maximum(spread - np.square(known).sum(axis=-1), 0.0))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -134,8 +130,7 @@ def agreement_weights(shape: tuple[int, ...], mass: Sequence[float]) -> Floats:
     contrast = _kron([np.array([[1.0, 1.0], [-1.0 / r, 1.0 - 1.0 / r]]) for r in shape])
     scale = cells / np.asarray(mass)
     scale[0] = 0.0
-    weights: Floats = scale @ contrast
-    return weights
+    return np.asarray(scale @ contrast)
 
 
 def _by_agreement(weight: Floats, values: Floats) -> Floats:
@@ -154,5 +149,5 @@ def _by_agreement(weight: Floats, values: Floats) -> Floats:
 def _kron(factors: Sequence[Floats]) -> Floats:
     out: Floats = np.ones((1, 1))
     for factor in factors:
-        out = np.asarray(np.kron(out, factor), np.float64)
+        out = np.asarray(np.kron(out, factor))
     return out

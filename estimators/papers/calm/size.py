@@ -14,9 +14,9 @@ from calmstream.estimators.numerics.covering import balanced, covering
 MAX_VIEWS = 8192
 MAX_WORK = 1 << 24
 """Maximum number of steps of one pass that makes tables consistent: views times cells times subsets
-of a view, for l > 2. With bits it leaves at most 256 views of 8 attributes, 64 of 9 and 16 of 10.
-So with theta = 0.001 it binds from 256,000 users at l = 8, from 64,000 at 9 and from 16,000 at 10.
-Then views are smaller or fewer than Algorithm 1 requires."""
+of a view, for l > 2. With bits it leaves at most 256 views of 8 attributes, 64 of 9 and 16 of 10:
+with theta = 0.001 it binds from 256,000, 64,000 and 16,000 users. Then views are smaller or fewer
+than Algorithm 1 requires."""
 
 
 def mean_cells(cardinalities: Sequence[int], l: int) -> float:  # noqa: E741 - the paper's symbol
@@ -99,14 +99,13 @@ def algorithm_1(n: int, cardinalities: Sequence[int], epsilon: float, k: int, th
     def cover(l: int) -> tuple[Attributes, ...] | None:  # noqa: E741
         return covering(d, k, l, m_u(l))
 
+    def size(views: tuple[Attributes, ...], complete: bool) -> Size:
+        noise = k * noise_error(n, cardinalities, epsilon, len(views[0]))
+        return Size(views, noise, len(views) / n, complete)
+
     l_b = l_u
     while l_b > k and cover(l_b - 1) is not None:
         l_b -= 1
-
-    def size(views: tuple[Attributes, ...], complete: bool) -> Size:
-        l = len(views[0])  # noqa: E741
-        noise = k * noise_error(n, cardinalities, epsilon, l)
-        return Size(views, noise, len(views) / n, complete)
 
     covers = [cover(tried) for tried in range(max(l_b, k), l_u + 1)]
     sizes = [size(views, complete=True) for views in covers if views]

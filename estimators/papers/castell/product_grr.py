@@ -47,11 +47,8 @@ from calmstream.estimators.papers.castell.joint_tables import (
 )
 from calmstream.estimators.randomness import MAX_PART, WEIGHT_BITS, Randomness, exp_weight
 
-MAX_BLOCK_CELLS = 1 << 30
-"""Maximum number of cells of a block, so that the sum of their weights is below 2^63."""
-
-MAX_WEIGHT = exp_weight(str(MAX_PART))
-"""Maximum weight of a block's true cell: the limit of every other mechanism."""
+MAX_BLOCK_CELLS = 1 << 30  # so that the sum of their weights is below 2^63
+MAX_WEIGHT = exp_weight(str(MAX_PART))  # of a block's true cell: that of every other mechanism
 
 
 @dataclass(frozen=True)
@@ -173,8 +170,7 @@ class ProductGRR(RecordMechanism):
         reported = mix(expected.reshape(own), factors).ravel()
         unit = np.eye(len(reported)).reshape(*own, -1)
         inverse = unmix(unit, factors).reshape(len(reported), -1)
-        covariance: Floats = ((inverse * reported) @ inverse.T - np.outer(expected, expected)) / n
-        return covariance
+        return np.asarray(((inverse * reported) @ inverse.T - np.outer(expected, expected)) / n)
 
     def rarest(self, expected: Floats, shape: Sequence[int], axes: Sequence[int], /) -> float:
         own = tuple(shape[i] for i in axes)

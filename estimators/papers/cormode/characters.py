@@ -29,8 +29,7 @@ from calmstream.estimators.papers.cormode.hadamard import design_restricted
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.view import View
 
-MAX_MODULUS = 12
-"""Maximum order of the common cyclic group of attributes with unequal numbers of values."""
+MAX_MODULUS = 12  # order of the common cyclic group of attributes with unequal numbers of values
 
 
 def vectors(domain: Domain, k: int) -> list[View]:
@@ -100,11 +99,9 @@ class Characters(CoefficientMethod):
         assigned = [Assigned(v, oracles[v.modulus]) for v in views]
         groups = pack(assigned, request.max_groups, separate=False)
         listed = ", ".join(f"{oracles[m].name.upper()} on Z_{m}" for m in sorted(oracles))
+        known = f"{len(views):,} linear functionals determine the {count:,} coefficients that touch"
         reasons = (
-            (
-                f"{len(views):,} linear functionals determine the {count:,} coefficients that "
-                f"touch at most {k} attributes"
-            ),
+            f"{known} at most {k} attributes",
             f"{listed}; {request.users / len(views):,.0f} reports each on average",
             statistic(groups, request.epsilon),
         )

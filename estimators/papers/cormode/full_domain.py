@@ -195,5 +195,4 @@ class FullTable(LinearModel):
         cardinalities = self._domain.cardinalities
         others = tuple(i for i in range(len(cardinalities)) if i not in attributes)
         cube = matrix.reshape(*cardinalities, matrix.shape[1]).sum(axis=others)
-        folded: Floats = cube.reshape(-1, matrix.shape[1])
-        return folded
+        return np.asarray(cube.reshape(-1, matrix.shape[1]))

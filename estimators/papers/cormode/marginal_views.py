@@ -168,7 +168,7 @@ class MarginalTables(LinearModel):
         total = np.zeros((cells, cells))
         for share, number in self._parts(attributes):
             noise, indices = self._evidence(number)[1], self._indices(number, attributes)
-            diagonal = np.bincount(indices, noise.diagonal, cells)
+            diagonal: Floats = np.bincount(indices, noise.diagonal, cells).astype(np.float64)
             own = Covariance(diagonal, collapse(noise.factors, indices, cells))
             total += share**2 * own.dense()
         return total

@@ -31,7 +31,7 @@ from calmstream.estimators.mechanisms.coefficient import flip
 from calmstream.estimators.mechanisms.covariance import independent_noise, summed_into
 from calmstream.estimators.mechanisms.grr import count_cells
 from calmstream.estimators.mechanisms.hashing import buckets, mix
-from calmstream.estimators.mechanisms.response import draw_signs
+from calmstream.estimators.mechanisms.response import draw_rows, draw_signs
 from calmstream.estimators.mechanisms.support import MAX_CELLS, OTHER, require_integer
 from calmstream.estimators.numerics.hadamard import parity, transform
 from calmstream.estimators.randomness import Randomness, exp_weight, uniform_below, uniform_bytes
@@ -116,18 +116,16 @@ class HadamardSketch(Mechanism):
         return count_cells(2 * row + reports["s"], self.width, view, views)
 
     def estimate(self, counts: Counts, n: int) -> Floats:
-        """Return frequencies that are unbiased on average over random hash functions: shape (L,).
+        """Return frequencies, (L,), that are unbiased on average over random hash functions.
 
-        For given hashes, a cell also contains those that share its buckets, minus the expected
-        value.
+        For given hashes, a cell also contains those that share its buckets, less what is expected.
         """
         if n == 0:
             return np.zeros(self.cells)
         plus, minus = np.moveaxis(counts.reshape(self.hashes, self.buckets, 2), 2, 0)
         sums = np.take_along_axis(transform(plus - minus), self.places, axis=1).sum(axis=0)
         scale = self._scale / (n * float(2 * self.p - 1))
-        frequencies: Floats = sums * scale - 1 / (self.buckets - 1)
-        return frequencies
+        return np.asarray(sums * scale - 1 / (self.buckets - 1))
 
     @property
     def _scale(self) -> float:
@@ -147,8 +145,7 @@ class HadamardSketch(Mechanism):
         squared_means = f + (f.sum() - f) * kappa_squared
         signs = self._scale**2 * (1 / float(2 * self.p - 1) ** 2 - squared_means) / n
         collisions = (np.sum(f**2) - f**2) / (g * (w - 1))
-        variance: Floats = signs + collisions
-        return variance
+        return np.asarray(signs + collisions)
 
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
         """Return a covariance that neglects the common noise of cells with the same bucket."""
@@ -171,8 +168,7 @@ class HadamardSketch(Mechanism):
         moment *= (self._scale / float(2 * self.p - 1)) ** 2 / self.hashes
         # `estimate` subtracts a constant of every cell, which has no variance.
         mean = expected + (self.cells // cells) / (self.buckets - 1)
-        covariance: Floats = (moment - np.outer(mean, mean)) / n
-        return covariance
+        return np.asarray((moment - np.outer(mean, mean)) / n)
 
     def rarest(self, _expected: Floats, _shape: Sequence[int], _axes: Sequence[int], /) -> float:
         """Return a lower bound: the probability of the wrong sign."""
@@ -182,15 +178,11 @@ class HadamardSketch(Mechanism):
         """Draw from the exact distribution, given the hashes, in O(L g + g w^2)."""
         g, w = self.hashes, self.buckets
         devices = generator.multinomial(histogram, np.full(g, 1 / g))
-        truth = np.zeros((g, w, 2), np.int64)
-        odd = parity(np.arange(w)[:, None] & np.arange(w)).astype(bool)
+        per_bucket = np.zeros((g, w), np.int64)
         for j in range(g):
-            per_bucket = np.zeros(w, np.int64)
-            np.add.at(per_bucket, self.places[j], devices[:, j])
-            drawn = generator.multinomial(per_bucket, np.full(w, 1 / w))
-            truth[j, :, 1] = np.where(odd, drawn, 0).sum(axis=0)
-            truth[j, :, 0] = drawn.sum(axis=0) - truth[j, :, 1]
-        return draw_signs(truth.reshape(-1, 2), self.p, generator)
+            np.add.at(per_bucket[j], self.places[j], devices[:, j])
+        truth = [draw_rows(histogram, w, generator) for histogram in per_bucket]
+        return draw_signs(np.concatenate(truth), self.p, generator)
 
     def channel(self) -> Channel:
         require_enumerable(self.width)

@@ -15,11 +15,8 @@ Ones = NDArray[np.float32]
 """Shape (rows, n): for each of n reports the constant 1, then the ones of every value."""
 
 Table = tuple[int, ...]
-_BLOCK_ENTRIES = 1 << 18
-"""Maximum number of products in memory while reports are counted (1 MiB of float32)."""
-
-_EXACT = 1 << 24
-"""Float32 is exact for integers up to this size, which limits the reports added at once."""
+_BLOCK_ENTRIES = 1 << 18  # products in memory while reports are counted (1 MiB of float32)
+_EXACT = 1 << 24  # float32 is exact for integers up to here, which limits the reports of one sum
 
 
 def add_products(ones: Sequence[Ones], tables: Sequence[Table]) -> Counts:

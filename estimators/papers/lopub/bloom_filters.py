@@ -6,10 +6,9 @@ every j below ``hashes``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +16,12 @@ from numpy.typing import NDArray
 from calmstream.common.errors import PlanError
 from calmstream.estimators.mechanisms.hashing import buckets
 
-_VALUES = 1 << 12
-"""Number of filters that are made at once, or compared with others; it limits the memory."""
-
-_ROWS = 1 << 8  # number of filters that are compared with ``_VALUES`` others at once
+_VALUES = 1 << 12  # filters that are made at once, or compared with others; it limits the memory
+_ROWS = 1 << 8  # filters that are compared with ``_VALUES`` others at once
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """Properties of the filters of one axis that a mechanism needs."""
+class Facts(NamedTuple):
+    """The largest distance of two filters of an axis, and the most ones of any."""
 
     distance: int
     heaviest: int
@@ -48,18 +44,15 @@ def comparisons(cardinality: int, bits: int) -> int:
 @lru_cache(maxsize=1024)
 def facts(axis: int, cardinality: int, bits: int, hashes: int) -> Facts:
     """Return the properties of an axis's filters, by at most `comparisons`, usually far fewer."""
+    same = PlanError("bloom-rr: two values have the same filter: use more bits or hashes")
     if sum(comb(bits, ones) for ones in range(1, hashes + 1)) < cardinality:
-        raise _same_filter()
+        raise same
     words = _packed(axis, cardinality, bits, hashes)
     if len(np.unique(words.view([("", words.dtype)] * words.shape[1]))) < cardinality:
-        raise _same_filter()
+        raise same
     ones = np.bitwise_count(words).sum(axis=1, dtype=np.int64)
     order = np.argsort(-ones, kind="stable")
     return Facts(_farthest(words[order], ones[order]), int(ones.max()))
-
-
-def _same_filter() -> PlanError:
-    return PlanError("bloom-rr: two values have the same filter: use more bits or hashes")
 
 
 def _packed(axis: int, cardinality: int, bits: int, hashes: int) -> NDArray[np.uint64]:

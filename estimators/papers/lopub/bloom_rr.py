@@ -53,12 +53,10 @@ class BloomRR(RecordMechanism):
     """Bloom filters (`bloom_filters`) of every attribute, with randomised response on every bit.
 
     A bit is flipped with probability ``2^32 / (2^32 + weight)``, where
-    ``weight = floor(exp(epsilon / D) · 2^32)``. D is the maximum number of bits in which two
-    records differ: the sum over axes of the maximum for two filters, at most 2 · hashes.
-
-    Report: one column ``b<i>`` of ``bits`` bits per axis. Counters: sums of products, as the module
-    explains; each axis of a table has a first entry with the constant 1, so that the counters
-    contain those of smaller sets. Cost: O(bits · axes) to perturb, O(table cells) to tally.
+    ``weight = floor(exp(epsilon / D) · 2^32)``, D as in `distance`. Report: one column ``b<i>`` of
+    ``bits`` bits per axis. Counters: sums of products, as the module explains; each axis of a table
+    has a first entry with the constant 1, so that the counters contain those of smaller sets. Cost:
+    O(bits · axes) to perturb, O(table cells) to tally.
     """
 
     name: ClassVar[str] = "bloom-rr"
@@ -108,7 +106,10 @@ class BloomRR(RecordMechanism):
 
     @cached_property
     def distance(self) -> int:
-        """D: the maximum number of bits in which the filters of two records differ."""
+        """D: the maximum number of bits in which the filters of two records differ.
+
+        It is the sum over axes of the maximum for two filters, at most 2 · hashes.
+        """
         return sum(axis.distance for axis in self._facts)
 
     @cached_property
@@ -150,21 +151,14 @@ class BloomRR(RecordMechanism):
 
     def _packed(self, axis: int, code: NDArray[np.int64]) -> NDArray[np.uint8]:
         if len(code) < self.axes[axis]:
-            return np.packbits(
-                filter_rows(axis, code, self.bits, self.hashes), axis=1, bitorder="little"
-            )
-        table = np.packbits(self.filters[axis], axis=1, bitorder="little")
-        packed: NDArray[np.uint8] = table[code]
-        return packed
+            rows = filter_rows(axis, code, self.bits, self.hashes)
+            return np.packbits(rows, axis=1, bitorder="little")
+        return np.asarray(np.packbits(self.filters[axis], axis=1, bitorder="little")[code])
 
     def tally(self, reports: Reports, view: NDArray[Any] | None, views: int) -> Counts:
         ones = self.ones(reports)
-        return np.stack(
-            [
-                add_products(ones if view is None else [o[:, view == v] for o in ones], self.tables)
-                for v in range(views)
-            ]
-        )
+        chosen = (slice(None) if view is None else view == v for v in range(views))
+        return np.stack([add_products([o[:, rows] for o in ones], self.tables) for rows in chosen])
 
     def ones(self, reports: Reports) -> list[NDArray[np.float32]]:
         """Return per axis every report's ones among the bits of every value, after a row of 1."""
@@ -175,14 +169,14 @@ class BloomRR(RecordMechanism):
             found.append(np.concatenate([np.ones((1, hits.shape[1]), np.float32), hits]))
         return found
 
-    def scores(self, counts: Counts, n: int, attributes: tuple[int, ...]) -> Floats:
+    def scores(self, counts: Counts, n: int, attributes: Sequence[int]) -> Floats:
         """Return ``M^T y``, unbiased, over ascending attributes: the input of the regression.
 
         M has the filters of all combinations of values as columns, y the joint frequencies of bits.
         """
         table = self.layout.holder(attributes)
         if table is None:
-            raise KeyError(attributes)
+            raise KeyError(tuple(attributes))
         cube = self.layout.cube(counts, table) / n
         cube = cube[tuple(slice(None) if i in attributes else 0 for i in table)]
         gap, q = float(1 - 2 * self.q), float(self.q)
@@ -194,32 +188,28 @@ class BloomRR(RecordMechanism):
             cube = fold_axis(cube, axis, change)
         return cube
 
-    def _added_moment(self, attribute: int) -> Floats:
-        """Return what the flips add to the second moment of a least-squares score: shape (r,)."""
-        return self.per_bit * np.diag(np.linalg.pinv(self.grams[attribute]))
-
     def estimate(self, counts: Counts, n: int) -> Floats:
         """Return least squares: unbiased if the filters of every axis are linearly independent."""
         return self.table(counts, n, self.axes, range(len(self.axes)))
 
     def variance(self, n: int, frequencies: Floats | None = None) -> Floats:
         f = np.full(self.axes, 1 / self.cells) if frequencies is None else np.asarray(frequencies)
-        return self.noise(f.reshape(self.axes), tuple(range(len(self.axes))), n).reshape(-1)
+        return self.noise(f.reshape(self.axes), range(len(self.axes)), n).reshape(-1)
 
     def covariance(self, n: int, frequencies: Floats) -> Covariance:
         """Return a covariance that neglects the common noise of values with common bits."""
         return independent_noise(self.variance(n, frequencies), n, frequencies)
 
-    def noise(self, frequencies: Floats, attributes: tuple[int, ...], n: int) -> Floats:
+    def noise(self, frequencies: Floats, attributes: Sequence[int], n: int) -> Floats:
         """Return the variance of the least-squares estimate of a table of ascending attributes."""
         moment = frequencies
         for axis, i in enumerate(attributes):
             shape = [1] * frequencies.ndim
             shape[axis] = self.axes[i]
-            added = self._added_moment(i).reshape(shape)
+            # What the flips add to the second moment of a least-squares score.
+            added = (self.per_bit * np.diag(np.linalg.pinv(self.grams[i]))).reshape(shape)
             moment = moment + added * moment.sum(axis=axis, keepdims=True)
-        variance: Floats = np.maximum(moment - frequencies, 0.0) / n
-        return variance
+        return np.asarray(np.maximum(moment - frequencies, 0.0) / n)
 
     def table(
         self,
@@ -228,11 +218,10 @@ class BloomRR(RecordMechanism):
         shape: Sequence[int],  # noqa: ARG002
         axes: Sequence[int],
     ) -> Floats:
-        attributes = tuple(axes)
         if n == 0:
-            return np.zeros(prod(self.axes[i] for i in attributes))
-        cube = self.scores(counts, n, attributes)
-        for axis, i in enumerate(attributes):
+            return np.zeros(prod(self.axes[i] for i in axes))
+        cube = self.scores(counts, n, axes)
+        for axis, i in enumerate(axes):
             cube = fold_axis(cube, axis, self._inverses[i])
         return cube.reshape(-1)
 
@@ -258,8 +247,7 @@ class BloomRR(RecordMechanism):
             weight = np.array(sum_out(expected, own, kept))
             parts = [added[i] for i, noise in zip(axes, flipped, strict=True) if noise]
             moment += _interleaved(np.diag(weight), parts, flipped, own)
-        covariance: Floats = (moment - np.outer(expected, expected)) / n
-        return covariance
+        return np.asarray((moment - np.outer(expected, expected)) / n)
 
     @cached_property
     def _inverses(self) -> tuple[Floats, ...]:
@@ -274,7 +262,8 @@ class BloomRR(RecordMechanism):
     def channel(self) -> Channel:
         require_enumerable(1 << min(self.bits * len(self.axes), 13))
         q = self.q
-        filters = [[_as_integer(row) for row in rows] for rows in self.filters]
+        place = 1 << np.arange(self.bits)  # at most 13 bits
+        filters = [(rows @ place).tolist() for rows in self.filters]
         outputs = list(product(range(1 << self.bits), repeat=len(self.axes)))
         # Probability of an output by the number of bits in which it differs from the filter.
         chances = [q**k * (1 - q) ** (self.bits - k) for k in range(self.bits + 1)]
@@ -308,7 +297,3 @@ def _interleaved(
     cube = product_of.reshape(*sizes, *sizes).transpose(*place, *(place + len(order)))
     cells = prod(shape)
     return np.asarray(cube.reshape(cells, cells), np.float64)
-
-
-def _as_integer(bits: NDArray[np.uint8]) -> int:
-    return sum(1 << b for b, bit in enumerate(bits.tolist()) if bit)

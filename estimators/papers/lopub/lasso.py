@@ -18,14 +18,10 @@ from numpy.typing import NDArray
 from calmstream.estimators.marginal import Floats
 from calmstream.estimators.numerics.block_inverse import fold_axis
 
-MAX_STEPS = 5000
-"""Maximum number of gradient steps; the last iterate is returned then. It bounds the time."""
-
-TOLERANCE = 1e-8
-"""The solver stops when a step changes no cell by this much; frequencies are at most about 1."""
-
-_EM_ENTRIES = 1 << 21
-"""Maximum number of float64 entries (16 MiB) of the work array of one batch of reports in EM."""
+MAX_STEPS = 5000  # of gradient descent; it bounds the time, and the last iterate is returned
+TOLERANCE = 1e-8  # the solver stops when a step changes no cell by this much
+EM_ROUNDS, EM_TOLERANCE = 200, 1e-6
+_EM_ENTRIES = 1 << 21  # of the work array of one batch of reports in EM, in float64: 16 MiB
 
 
 def nonnegative_lasso(
@@ -56,13 +52,11 @@ def nonnegative_lasso(
     return iterate
 
 
-def expectation_maximisation(
-    likelihoods: Sequence[Floats], start: Floats, *, rounds: int = 200, tolerance: float = 1e-6
-) -> Floats:
+def expectation_maximisation(likelihoods: Sequence[Floats], start: Floats) -> Floats:
     """Return the maximum-likelihood joint frequencies, given all reports: only for evaluation.
 
     Likelihoods are of each report given each value, per attribute (n, r_i), positive, up to a
-    factor per report. Cells that are 0 in ``start`` stay so. Cost: O(rounds · n · cells).
+    factor per report. Cells that are 0 in ``start`` stay so. Cost: O(n · cells) a round.
     """
     table = start / start.sum()
     n, size = len(likelihoods[0]), table.size
@@ -70,7 +64,7 @@ def expectation_maximisation(
     values = np.unravel_index(positive_cells, table.shape)
     batch = max(1, _EM_ENTRIES // max(1, len(positive_cells)))
     weights = table.reshape(-1)[positive_cells]
-    for _ in range(rounds):
+    for _ in range(EM_ROUNDS):
         mass = np.zeros(len(positive_cells))
         for first in range(0, n, batch):
             rows = slice(first, first + batch)
@@ -82,7 +76,7 @@ def expectation_maximisation(
         mass /= n
         change = float(np.abs(mass - weights).max())
         weights = mass
-        if change < tolerance:
+        if change < EM_TOLERANCE:
             break
     full = np.zeros(size)
     full[positive_cells] = weights

@@ -21,11 +21,7 @@ from calmstream.estimators.mechanisms.registry import spec
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.methods.packing import number_parameter, only_parameters
-from calmstream.estimators.papers.castell.design import (
-    choose_tables,
-    only_mechanism,
-    record_view,
-)
+from calmstream.estimators.papers.castell.design import choose_tables, only_mechanism, record_view
 from calmstream.estimators.papers.castell.model import RecordTables
 from calmstream.estimators.papers.lopub.bloom_rr import BITS, HASHES, BloomRR
 from calmstream.estimators.papers.lopub.lasso import expectation_maximisation, nonnegative_lasso
@@ -56,15 +52,14 @@ class LoPub:
         hashes = int(number_parameter(options, "hashes", HASHES, 1, 16))
         penalty = number_parameter(options, "penalty", PENALTY, 0.0, 100.0)
         domain = request.domain
-        tables = choose_tables(domain, request.k, options)
-        view = record_view(domain)
-        axes = domain.cardinalities
-        mechanism = BloomRR(request.epsilon, domain.size(), axes, bits, hashes, tables[0])
+        tables, kept = choose_tables(domain, request.k, options)
+        view, axes = record_view(domain), domain.cardinalities
+        mechanism = BloomRR(request.epsilon, domain.size(), axes, bits, hashes, tables)
         group = Group(spec(mechanism), (view,), (1,))
         reason = (
             f"{len(domain)} Bloom filters of {bits} bits and {hashes} hashes",
             f"two records differ in at most {mechanism.distance} bits, which share epsilon evenly",
-            tables[1],
+            kept,
             "Lasso from counters; LoPub's EM needs all reports and is for evaluation only",
         )
         return Design((group,), {"penalty": penalty}, reason)
@@ -169,10 +164,9 @@ def refine(mechanism: BloomRR, reports: Reports, attributes: Attributes, start: 
     log_odds = log(float((1 - mechanism.q) / mechanism.q))
     likelihoods = []
     for i in attributes:
-        # Given value x, a bit of its filter is 1 with probability 1 - q, any other bit with
-        # probability q. Apart from a factor per report the likelihood is
-        # exp(log_odds · (2 · ones among the bits of x - number of bits of x)). Rows of ones[i] are
-        # values, after a first row of constants; columns are reports.
+        # Given value x, a bit of its filter is 1 with probability 1 - q, any other one with q. But
+        # for a factor per report the likelihood is exp(log_odds · (2 · ones among the bits of x -
+        # number of bits of x)). Rows of ones[i] are values, after one of constants.
         filter_bits = np.diag(mechanism.grams[i])
         logs = log_odds * (2.0 * ones[i][1:].T.astype(np.float64) - filter_bits)
         likelihoods.append(np.exp(logs - logs.max(axis=1, keepdims=True)))
