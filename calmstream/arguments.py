@@ -5,22 +5,21 @@ from __future__ import annotations
 import argparse
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from calmstream.common.errors import InvalidInput, PlanError
+from calmstream.defaults import default
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.plan.document import read_plan
 
 if TYPE_CHECKING:
-    from calmstream.consumer.runtime.config import HttpConfig
     from calmstream.estimators.central.plan import CentralPlan
     from calmstream.producer.device.policy import AcceptedPlan
-
-T = TypeVar("T")
 
 _DECIMAL = re.compile(r"[0-9]{1,30}(\.[0-9]{1,30})?", re.ASCII)
 _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+", re.ASCII)
@@ -185,40 +184,45 @@ def load_accepted(path: str) -> AcceptedPlan:
     from calmstream.producer.device.read_plan import read_signed_plan
     from calmstream.producer.signed.envelope import is_envelope
 
-    def read(raw: bytes) -> AcceptedPlan:
+    raw = read_file(path)
+    with _naming(path):
         if is_envelope(raw):
             return read_signed_plan(raw, None)
         return AcceptedPlan(read_plan(raw), None)
-
-    return _plan(path, read)
 
 
 def load_central_plan(path: str) -> CentralPlan:
     from calmstream.estimators.central.plan import read_central_plan
 
-    return _plan(path, read_central_plan)
+    raw = read_file(path)
+    with _naming(path):
+        return read_central_plan(raw)
 
 
-def _plan(path: str, read: Callable[[bytes], T]) -> T:
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Say in an error about a plan which file it is in."""
     try:
-        return read(Path(path).read_bytes())
-    except OSError as error:
-        raise InvalidInput(f"plan {path}: {error.strerror}") from None
+        yield
     except PlanError as error:
         raise PlanError(f"{path}: {error}") from None
 
 
-def add_plan(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--plan", required=True, metavar="FILE", help="the plan document")
+def add_plan(parser: argparse._ActionsContainer, *, required: bool = True) -> None:
+    plan = default("plan")
+    required = required and plan is None
+    parser.add_argument(
+        "--plan", required=required, default=plan, metavar="FILE", help="the plan document"
+    )
 
 
 def add_plans(parser: argparse.ArgumentParser, *, watched: bool = True) -> None:
-    """Add ``--plan`` or ``--plans``, and whose plans a folder may have."""
+    """Add ``--plan`` or ``--plans``, whose plans a folder may have, and where their topics are."""
     follows = (
         "; it is watched: a plan is taken up when its file appears and given back when it goes"
     )
-    chosen = parser.add_mutually_exclusive_group(required=True)
-    chosen.add_argument("--plan", metavar="FILE", help="the plan document")
+    chosen = parser.add_mutually_exclusive_group(required=default("plan") is None)
+    add_plan(chosen, required=False)
     chosen.add_argument(
         "--plans",
         metavar="DIR",
@@ -234,18 +238,22 @@ def add_plans(parser: argparse.ArgumentParser, *, watched: bool = True) -> None:
         action="store_true",
         help="with --plans: take plans without signature too",
     )
+    add_broker(parser)
+    add_output_namespace(parser)
 
 
-def add_broker(parser: argparse._ActionsContainer, *, required: bool = True) -> None:
+def add_broker(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    bootstrap = default("bootstrap")
     parser.add_argument(
         "--bootstrap",
-        required=required,
+        required=required and bootstrap is None,
+        default=bootstrap,
         metavar="HOST:PORT",
         help="Kafka bootstrap servers, separated by commas",
     )
     parser.add_argument(
         "--namespace",
-        default="calmstream",
+        default=default("namespace") or "calmstream",
         help="first part of the topic names (default: %(default)s)",
     )
 
@@ -253,45 +261,16 @@ def add_broker(parser: argparse._ActionsContainer, *, required: bool = True) -> 
 def add_output_namespace(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output-namespace",
-        default="",
+        default=default("output-namespace") or "",
         metavar="NS",
         help="namespace of state, snapshots and dead letters (default: the same one); with "
         "another one, old reports can be counted again without a change of existing results",
     )
 
 
-class Spaces(TypedDict):
-    """The namespaces of a plan's topics, as keyword arguments."""
-
-    namespace: str
-    output_namespace: str
-
-
-def spaces(args: argparse.Namespace) -> Spaces:
-    """Return the namespaces of :func:`add_broker` and :func:`add_output_namespace`."""
-    return Spaces(namespace=args.namespace, output_namespace=args.output_namespace)
-
-
-def add_http(parser: argparse.ArgumentParser, port: str = "9464") -> None:
-    """Add the options of the web server, and of the log; ``port`` is its default, for people."""
-    parser.add_argument(
-        "--http-host", help="address of /metrics, /livez and /readyz (default: 127.0.0.1)"
-    )
-    parser.add_argument(
-        "--http-port",
-        type=int,
-        help=f"port of /metrics, /livez and /readyz (default: {port}); 0: any, -1: none",
-    )
-    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"))
-
-
-def http_config(args: argparse.Namespace, level: str | None = None) -> HttpConfig:
-    from calmstream.common.settings import load
-    from calmstream.consumer.runtime.config import HttpConfig
-
-    return load(
-        HttpConfig,
-        http_host=args.http_host,
-        http_port=args.http_port,
-        log_level=args.log_level or level,
-    )
+def spaces(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the namespaces of a plan's topics, as keyword arguments."""
+    return {
+        "namespace": args.namespace,
+        "output_namespace": getattr(args, "output_namespace", ""),
+    }

@@ -147,7 +147,6 @@ def parser(chosen: str | None = None) -> Parser:
         if name == chosen:
             module = _module(name)
             module.add(one)
-            defaults.apply(one)
             if hasattr(module, "run"):
                 one.set_defaults(run=module.run)
     return top

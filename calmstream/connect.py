@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import Any
 
+from calmstream import arguments
 from calmstream.broker.kafka import KafkaBroker, connect
+from calmstream.broker.names import TopicNames
 from calmstream.broker.security import SecurityConfig
 from calmstream.broker.transport import GroupReader, Reader, Sink, Topics
 from calmstream.common.settings import load
+from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.estimators.plan import Plan
 
 
 def kafka(bootstrap: str, **limits: Any) -> KafkaBroker:
@@ -16,10 +23,22 @@ def kafka(bootstrap: str, **limits: Any) -> KafkaBroker:
     return connect(bootstrap, load(SecurityConfig), **limits)
 
 
+@contextmanager
+def opened(args: argparse.Namespace, **limits: Any) -> Iterator[KafkaBroker]:
+    """Connect to the broker of ``--bootstrap``, and close the connection at the end."""
+    with closing(kafka(args.bootstrap, **limits)) as broker:
+        yield broker
+
+
+def names_of(args: argparse.Namespace, plan: Plan) -> TopicNames:
+    return plan_names(plan, **arguments.spaces(args))
+
+
 class LazyKafka:
     """A `Broker` that connects when it is first needed, and again after a failure; thread-safe."""
 
     def __init__(self, bootstrap: str, **limits: Any) -> None:
+        load(SecurityConfig).client_settings()  # for its errors
         self._bootstrap = bootstrap
         self._limits = limits
         self._lock = threading.Lock()

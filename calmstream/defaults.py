@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from calmstream.common.errors import InvalidInput
@@ -19,30 +18,11 @@ OTHERS = {"CALMSTREAM_DEBUG", *map(variable, FROM_ENVIRONMENT)}
 """Variables that are no settings of a service."""
 
 
-def apply(parser: argparse.ArgumentParser) -> None:
-    """Give a parser, and those of its steps, the defaults of the environment and the file."""
-    if given := _given():
-        _apply(parser, given)
-
-
-def _apply(parser: argparse.ArgumentParser, given: Mapping[str, str]) -> None:
-    for action in parser._actions:  # noqa: SLF001 - there is no public way to them
-        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
-            for step in action.choices.values():
-                _apply(step, given)
-        elif action.option_strings and action.dest in given:
-            action.default, action.required = given[action.dest], False
-    kept = parser._defaults  # noqa: SLF001 - of what no option states
-    kept |= {name: value for name, value in given.items() if name in kept}
-    for group in parser._mutually_exclusive_groups:  # noqa: SLF001
-        if any(action.dest in given for action in group._group_actions):  # noqa: SLF001
-            group.required = False
-
-
-def _given() -> dict[str, str]:
-    found = _of_file() if FILE.is_file() else {}
-    found |= {n: os.environ[variable(n)] for n in FROM_ENVIRONMENT if os.environ.get(variable(n))}
-    return {name.replace("-", "_"): value for name, value in found.items()}
+def default(option: str) -> str | None:
+    """Return the default of an option that the environment states, or else the file."""
+    of_file = _of_file() if FILE.is_file() else {}
+    stated = os.environ.get(variable(option)) if option in FROM_ENVIRONMENT else None
+    return stated or of_file.get(option)
 
 
 def _of_file() -> dict[str, str]:

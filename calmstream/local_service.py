@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry
 
-from calmstream.broker.names import TopicNames
 from calmstream.broker.topic_facts import ensure_topics
 from calmstream.broker.transport import Broker
-from calmstream.common.clock import SystemClock
 from calmstream.common.settings import load
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.runtime.config import TallyConfig
-from calmstream.consumer.serve.metrics import ServeMetrics
-from calmstream.consumer.serve.server import ResultsServer
-from calmstream.consumer.serve.settings import ServeSettings
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.subscribe import plan_names, subscribe
 from calmstream.estimators.plan import Plan
@@ -31,20 +25,21 @@ class LocalService:
     """Worker, publisher and other parts on threads; the first error is its ``failure``."""
 
     def __init__(self, plan: Plan, broker: Broker, namespace: str) -> None:
-        self.names: TopicNames = plan_names(plan, namespace)
+        self.names = plan_names(plan, namespace)
         self.failure: Exception | None = None
         self._plan = plan
         self._broker = broker
-        self._namespace = namespace
-        self._config = load(TallyConfig, checkpoint_seconds=1.0, poll_seconds=0.1)
-        self._service = Service(plan, broker, CollectorRegistry(), namespace=namespace)
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
 
     def start(self, *more: Part) -> None:
         """Create the topics and start all parts. The first part that fails stops the others."""
         ensure_topics(self._broker, self._plan, self.names)
-        for part in (self._tally, self._publish, *more):
+        registry, namespace = CollectorRegistry(), self.names.namespace
+        service = Service(self._plan, self._broker, registry, namespace=namespace)
+        tally = load(TallyConfig, checkpoint_seconds=1.0, poll_seconds=0.1)
+        publish = load(PublisherConfig, refresh_seconds=2.0, poll_seconds=0.1)
+        for part in (service.tally(tally).run, service.publisher(publish, tally).run, *more):
             thread = threading.Thread(target=self._guard, args=(part,), daemon=True)
             thread.start()
             self._threads.append(thread)
@@ -58,7 +53,7 @@ class LocalService:
         yield from subscribe(
             self._plan,
             self._broker,
-            namespace=self._namespace,
+            namespace=self.names.namespace,
             stop=self._stop,
             poll_seconds=0.1,
         )
@@ -69,29 +64,3 @@ class LocalService:
         except Exception as error:  # noqa: BLE001 - the owner of the service raises it again
             self.failure = self.failure or error
             self._stop.set()
-
-    def _tally(self, stop: threading.Event) -> None:
-        self._service.tally(self._config).run(stop)
-
-    def _publish(self, stop: threading.Event) -> None:
-        config = load(PublisherConfig, refresh_seconds=2.0, poll_seconds=0.1)
-        self._service.publisher(config, self._config).run(stop)
-
-
-@contextmanager
-def local_results(plan: Plan, broker: Broker, namespace: str, port: int) -> Iterator[str]:
-    """Serve the results of a plan on the loopback address; yield the address of the page."""
-    settings = load(ServeSettings, host="127.0.0.1", port=port)
-    plans = {plan.digest: plan}
-    metrics = ServeMetrics(CollectorRegistry())
-    server = ResultsServer(
-        lambda: plans, broker, settings, SystemClock(), metrics, namespace=namespace
-    )
-    stop = threading.Event()
-    thread = threading.Thread(target=server.run, args=(stop,), name="calmstream-serve", daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.port}"
-    finally:
-        stop.set()
-        thread.join(STOP_SECONDS)

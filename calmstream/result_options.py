@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import orjson
 
-from calmstream.arguments import add_broker, add_output_namespace, add_plan
+from calmstream.arguments import add_broker, add_output_namespace, add_plan, spaces
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 
 if TYPE_CHECKING:
+    from calmstream.consumer.read.history import History
+    from calmstream.consumer.subscribe.assembler import Snapshot
     from calmstream.terminal import Console
 
 
@@ -42,6 +44,29 @@ def add_results(parser: argparse.ArgumentParser) -> None:
     add_plan(parser)
     add_broker(parser)
     add_output_namespace(parser)
+
+
+@contextmanager
+def history(args: argparse.Namespace, plan: Plan) -> Iterator[History]:
+    from calmstream.connect import opened
+    from calmstream.consumer.read.history import History
+
+    with opened(args) as broker, History(plan, broker, **spaces(args)) as found:
+        yield found
+
+
+@contextmanager
+def snapshots(
+    args: argparse.Namespace, plan: Plan, *, follow: bool
+) -> Iterator[Iterator[Snapshot]]:
+    """Read the snapshots of :func:`add_kind` and :func:`add_from_window`."""
+    from calmstream.connect import opened
+    from calmstream.consumer.subscribe.subscribe import subscribe
+
+    kinds = tuple(Kind) if args.kind is None else (Kind(args.kind),)
+    choice = {"kinds": kinds, "from_window": args.from_window, "follow": follow}
+    with opened(args) as broker:
+        yield subscribe(plan, broker, **choice, **spaces(args))
 
 
 def add_windows(parser: argparse.ArgumentParser) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
 
 from calmstream import arguments
 from calmstream.broker.names import TopicNames
 from calmstream.broker.permissions import ROLES, Permission, permissions
 from calmstream.common.errors import InvalidInput
-from calmstream.connect import kafka
-from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.connect import names_of, opened
 from calmstream.output import say, say_json
 from calmstream.terminal import Console, grid
 
@@ -30,7 +28,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    names = plan_names(arguments.load_plan(args.plan), **arguments.spaces(args))
+    names = names_of(args, arguments.load_plan(args.plan))
     if args.apply:
         return _apply(args, names)
     roles = [args.role] if args.role else list(ROLES)
@@ -53,7 +51,7 @@ def _apply(args: argparse.Namespace, names: TopicNames) -> int:
     if not args.principal.partition(":")[2]:
         raise InvalidInput(f"--principal: expected User:NAME, got {args.principal!r}")
     rules = permissions(args.role, names)
-    with closing(kafka(args.bootstrap)) as broker:
+    with opened(args) as broker:
         broker.grant(args.principal, rules)
     say(f"{args.principal} may act as {args.role}: {len(rules)} rules")
     return 0

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
 
 from calmstream import arguments, result_options
 from calmstream.common.errors import InvalidInput
-from calmstream.connect import kafka
-from calmstream.consumer.read.history import History
 from calmstream.estimators.analysis.report import analyse, causes
 from calmstream.estimators.methods.base import HiddenCauses
 from calmstream.output import say_json
@@ -42,10 +39,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     plan = arguments.load_plan(args.plan)
     domain = plan.ordinary.domain
-    with (
-        closing(kafka(args.bootstrap)) as broker,
-        History(plan, broker, **arguments.spaces(args)) as history,
-    ):
+    with result_options.history(args, plan) as history:
         counted = history.counted(history.windows_of(args.windows))
         model, windows = counted.model, counted.windows
         reports = sum(tally.reports for tally in counted.tallies)

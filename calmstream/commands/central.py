@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -17,21 +16,21 @@ from calmstream.broker.topic_facts import central_faults, refuse
 from calmstream.common.clock import SystemClock
 from calmstream.common.settings import load
 from calmstream.common.version import version
-from calmstream.connect import kafka
+from calmstream.connect import opened
 from calmstream.consumer.central.aggregator import Aggregator
 from calmstream.consumer.central.budget_account import BudgetAccount
 from calmstream.consumer.central.config import AggregatorConfig, AggregatorContext
 from calmstream.consumer.central.metrics import central_metrics
 from calmstream.consumer.central.subscribe import subscribe_releases
-from calmstream.consumer.metrics.registry import new_registry
 from calmstream.consumer.runtime.health import RoleHealth
-from calmstream.consumer.runtime.service import Alone, configure_logging, run_service
+from calmstream.consumer.runtime.service import Alone, configure_logging
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.central.release_reading import CentralRelease
 from calmstream.estimators.marginal import Z95
 from calmstream.estimators.randomness import SystemRandomness
 from calmstream.output import say
 from calmstream.planning import central_plan
+from calmstream.process import Process, add_http
 from calmstream.producer.central.submit import submit
 from calmstream.tables.records import read_texts
 
@@ -59,7 +58,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     _step(steps, "topics", _topics, "create and verify the topics")
     aggregate = _step(steps, "aggregate", _aggregate, "run the aggregator")
     _add_account(aggregate)
-    arguments.add_http(aggregate)
+    add_http(aggregate)
     send = _step(steps, "submit", _submit, "send the raw records of a table")
     send.add_argument(
         "--records", required=True, metavar="DATA", help="table of records: .csv or .csv.gz"
@@ -107,7 +106,7 @@ def _account(args: argparse.Namespace) -> int:
 def _topics(args: argparse.Namespace) -> int:
     plan = arguments.load_central_plan(args.plan)
     names = names_of(plan, args.namespace)
-    with closing(kafka(args.bootstrap)) as broker:
+    with opened(args) as broker:
         topics = broker.topics()
         created = topics.create(names.specs(plan.window * 1000))
         refuse(central_faults(names, topics.describe([names.raw, names.releases])))
@@ -120,10 +119,8 @@ def _aggregate(args: argparse.Namespace) -> int:
     account = BudgetAccount(args.account, plan.digest)
     account.read()
     config = load(AggregatorConfig)
-    http = arguments.http_config(args)
-    configure_logging(http.log_level)
-    registry = new_registry()
-    with closing(kafka(args.bootstrap)) as broker:
+    process = Process(args)
+    with opened(args) as broker:
         context = AggregatorContext(
             plan,
             names_of(plan, args.namespace),
@@ -131,11 +128,11 @@ def _aggregate(args: argparse.Namespace) -> int:
             account,
             clock := SystemClock(),
             SystemRandomness(),
-            central_metrics(registry, plan),
+            central_metrics(process.registry, plan),
             RoleHealth(Aggregator.name, clock),
             version(),
         )
-        run_service([Alone(Aggregator(context, config), until_over=True)], registry, http)
+        process.run(Alone(Aggregator(context, config), until_over=True))
     return 0
 
 
@@ -145,7 +142,7 @@ def _submit(args: argparse.Namespace) -> int:
     table = read_texts(args.records, wanted)
     rows = len(table[plan.columns[0]])
     users = table[args.user_column] if args.user_column else [f"row {i}" for i in range(rows)]
-    with closing(kafka(args.bootstrap)) as broker:
+    with opened(args) as broker:
         sent = submit(
             plan,
             broker,
@@ -161,7 +158,7 @@ def _submit(args: argparse.Namespace) -> int:
 def _watch(args: argparse.Namespace) -> int:
     plan = arguments.load_central_plan(args.plan)
     configure_logging(os.environ.get("CALMSTREAM_LOG_LEVEL", "warning"))
-    with closing(kafka(args.bootstrap)) as broker:
+    with opened(args) as broker:
         names = names_of(plan, args.namespace)
         for release in subscribe_releases(broker, names, follow=not args.once):
             say(*lines(release, args.marginal))

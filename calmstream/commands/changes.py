@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 
 from calmstream import arguments, result_options
 from calmstream.common.errors import InvalidInput
-from calmstream.connect import kafka
 from calmstream.consumer.read.changes import (
     changes,
     changes_of_plans,
     require_same_domain,
     with_modelled,
 )
-from calmstream.consumer.read.history import History
 from calmstream.output import say_json
 from calmstream.pages.changes import show
 from calmstream.terminal import Console
@@ -66,13 +64,11 @@ def run(args: argparse.Namespace) -> int:
         if not set(plan.marginals) & set(other.marginals):
             raise InvalidInput("the plans publish no table over the same attributes")
     with ExitStack() as stack:
-        broker = stack.enter_context(closing(kafka(args.bootstrap)))
-        spaces = arguments.spaces(args)
-        history = stack.enter_context(History(plan, broker, **spaces))
+        history = stack.enter_context(result_options.history(args, plan))
         if other is None:
             found = changes(history, args.window or "latest", args.against or "previous")
         else:
-            second = stack.enter_context(History(other, broker, **spaces))
+            second = stack.enter_context(result_options.history(args, other))
             windows = args.window or "total", args.against or "total"
             found = changes_of_plans(history, second, *windows)
         if args.json:  # programs also get the differences of fitted tables, which no test uses

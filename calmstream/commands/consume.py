@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
 from dataclasses import replace
 
 from calmstream import arguments
 from calmstream.common.errors import InvalidInput
 from calmstream.common.settings import load
-from calmstream.connect import kafka
-from calmstream.consumer.metrics.registry import new_registry
+from calmstream.connect import opened
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.runtime.config import TallyConfig
-from calmstream.consumer.runtime.service import configure_logging, run_service
 from calmstream.estimators.plan import Plan
+from calmstream.process import Process, add_http
 from calmstream.service import Service, fetch_limits, served_plans
 
 
@@ -31,11 +29,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with --plans: create the missing topics of a plan that appears",
     )
-    arguments.add_broker(parser)
     parser.add_argument(
         "--role", choices=("tally", "publish", "all"), default="all", help="default: %(default)s"
     )
-    arguments.add_output_namespace(parser)
     parser.add_argument(
         "--grace",
         type=arguments.positive,
@@ -46,18 +42,16 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--checkpoint-seconds", type=float, help="time between checkpoints (default: 5)"
     )
     parser.add_argument("--refresh-seconds", type=float, help="time between early snapshots")
-    arguments.add_http(parser)
+    add_http(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     tally = load(TallyConfig, checkpoint_seconds=args.checkpoint_seconds)
     publish = load(PublisherConfig, refresh_seconds=args.refresh_seconds)
-    http = arguments.http_config(args)
-    configure_logging(http.log_level)
+    process = Process(args)
     if args.plans is None and args.create_topics:
         raise InvalidInput("--create-topics goes with --plans DIR")
-    registry = new_registry()
-    plans = served_plans(args, registry, publishes=args.role != "tally")
+    plans = served_plans(args, process.registry, publishes=args.role != "tally")
     if args.grace is not None:
         if not (isinstance(plans, Plan) and args.output_namespace):
             raise InvalidInput("--grace goes with --plan FILE and --output-namespace NS")
@@ -66,13 +60,13 @@ def run(args: argparse.Namespace) -> int:
     # One session for both sides: the group gives a silent member's partitions away when the member
     # itself stops writing.
     limits = {"session_seconds": tally.session_seconds, **fetch_limits(args)}
-    with closing(kafka(args.bootstrap, **limits)) as broker:
+    with opened(args, **limits) as broker:
         spaces, create = arguments.spaces(args), args.create_topics
-        service = Service(plans, broker, registry, **spaces, create_topics=create)
+        service = Service(plans, broker, process.registry, **spaces, create_topics=create)
         roles = service.roles
         if args.role != "publish":
             roles.append(service.tally(tally))
         if args.role != "tally":
             roles.append(service.publisher(publish, tally))
-        run_service(roles, registry, http)
+        process.run(*roles)
     return 0

@@ -15,10 +15,9 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker, Partition
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import Reason
-from calmstream.connect import kafka
+from calmstream.connect import names_of, opened
 from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter
 from calmstream.consumer.runtime.read_topics import TopicReader
-from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.dead_letter import DeadLetter
 from calmstream.output import say_json
@@ -42,10 +41,10 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     plan = arguments.load_plan(args.plan)
-    names = plan_names(plan, **arguments.spaces(args))
+    names = names_of(args, plan)
     numbers: Counter[Reason] = Counter()
     newest: deque[DeadLetter] = deque(maxlen=args.last)
-    with closing(kafka(args.bootstrap)) as broker:
+    with opened(args) as broker:
         for letter in letters(plan, broker, names):
             numbers[letter.reason] += letter.records
             if args.reason in (None, letter.reason.value):

@@ -8,32 +8,35 @@ import gzip
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from importlib.resources import files
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+from prometheus_client import CollectorRegistry
 from rich.table import Table as Grid
 
 from calmstream import arguments
 from calmstream.broker.in_process import InProcessBroker
-from calmstream.broker.topic_facts import ensure_topics
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import FatalError, InvalidInput
+from calmstream.common.settings import load
 from calmstream.connect import kafka
 from calmstream.consumer.runtime.service import configure_logging, stop_on_signals
+from calmstream.consumer.serve.metrics import ServeMetrics
+from calmstream.consumer.serve.server import ResultsServer
+from calmstream.consumer.serve.settings import ServeSettings
 from calmstream.consumer.subscribe.assembler import Snapshot
-from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators import planning
 from calmstream.estimators.domain import Attribute, Codes, Domain
 from calmstream.estimators.marginal import sse, total_variation
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.wire.snapshot import Kind
-from calmstream.local_service import LocalService, local_results
+from calmstream.local_service import LocalService, Part
 from calmstream.output import say, say_json
 from calmstream.pages.watch import watch
 from calmstream.producer.simulation.produce import ProduceSummary, produce
@@ -89,29 +92,43 @@ def run(args: argparse.Namespace) -> int:
     with ExitStack() as stack:
         stack.enter_context(closing(broker))
         demo = Demo(broker, args.reports, args.method)
-        if not args.serve:
-            _run(demo, as_json=args.json)
-            return 0
-        ensure_topics(broker, demo.plan, plan_names(demo.plan, NAMESPACE))
-        page = stack.enter_context(local_results(demo.plan, broker, NAMESPACE, args.port))
-        say(f"the page: {page}")
-        _run(demo, as_json=False)
-        say(f"the page stays open: {page} (Ctrl+C ends it)")
-        stop = stack.enter_context(stop_on_signals())
-        while not stop.wait(_TURN_SECONDS):
-            pass
+        stack.callback(demo.service.stop)
+        parts = [demo.report]
+        if args.serve:
+            server = _server(demo.plan, broker, args.port)
+            page = f"http://127.0.0.1:{server.port}"
+            say(f"the page: {page}")
+            parts.append(server.run)
+        _run(demo, parts, as_json=args.json)
+        if args.serve:
+            say(f"the page stays open: {page} (Ctrl+C ends it)")
+            stop = stack.enter_context(stop_on_signals())
+            while not stop.wait(_TURN_SECONDS):
+                pass
     return 0
 
 
-def _run(demo: Demo, *, as_json: bool) -> None:
+def _server(plan: Plan, broker: Broker, port: int) -> ResultsServer:
+    settings = load(ServeSettings, host="127.0.0.1", port=port)
+    metrics, plans = ServeMetrics(CollectorRegistry()), {plan.digest: plan}
+    return ResultsServer(
+        lambda: plans, broker, settings, SystemClock(), metrics, namespace=NAMESPACE
+    )
+
+
+def _run(demo: Demo, parts: Sequence[Part], *, as_json: bool) -> None:
     """Show the running total as it becomes more precise, and at the end its error."""
     began, plan, seen = time.monotonic(), demo.plan, list[Snapshot]()
+    demo.service.start(*parts)
 
     def totals() -> Iterator[Snapshot]:
-        for snapshot in demo.run():
+        for snapshot in demo.service.snapshots():
             seen.append(snapshot)
             if snapshot.kind is Kind.TOTAL:
                 yield snapshot
+                if snapshot.window == plan.windows - 1:
+                    return
+        raise demo.service.failure or FatalError("the demo ended without its last snapshot")
 
     if as_json:
         for _ in totals():
@@ -131,7 +148,7 @@ def _run(demo: Demo, *, as_json: bool) -> None:
 
 
 def _conclusion(demo: Demo, outcome: Mapping[str, Any]) -> Grid:
-    unsent = outcome["reports"] - demo.sent.sent
+    unsent = outcome["reports"] - demo.sent
     counted = f"{outcome['accepted']:,} of {outcome['reports']:,}"
     uniform, ratio = outcome["uniform_sse"], outcome["uniform_sse"] / outcome["sse_mean"]
     grid = Grid(title=f"all {outcome['windows']} windows against the truth", show_header=False)
@@ -198,34 +215,19 @@ class Demo:
         rows = np.random.default_rng(secrets.randbits(64)).integers(len(records), size=reports)
         self.codes = records[rows]
         self.plan = draw_plan(domain, reports, method)
-        self.sent = ProduceSummary(reports)
-        self._service = LocalService(self.plan, broker, NAMESPACE)
+        self.sent = 0
+        self.service = LocalService(self.plan, broker, NAMESPACE)
 
-    def run(self) -> Iterator[Snapshot]:
-        """Run all parts and yield snapshots; the last one is the plan's last running total."""
-        self._service.start(self._devices)
-        try:
-            for snapshot in self._service.snapshots():
-                yield snapshot
-                if snapshot.kind is Kind.TOTAL and snapshot.window == self.plan.windows - 1:
-                    return
-        finally:
-            self._service.stop()
-        raise self._service.failure or FatalError("the demo ended without its last snapshot")
+    def report(self, stop: threading.Event) -> None:
+        """Let the devices report."""
 
-    def _devices(self, stop: threading.Event) -> None:
         def note(summary: ProduceSummary) -> None:
-            self.sent = summary
+            self.sent = summary.sent
 
         rate = len(self.codes) / pacing_seconds(self.plan, SystemClock().now_ms())
+        names = self.service.names
         summary = produce(
-            self.plan,
-            self._broker,
-            self._service.names,
-            self.codes,
-            rate=rate,
-            progress=note,
-            stop=stop,
+            self.plan, self._broker, names, self.codes, rate=rate, progress=note, stop=stop
         )
         note(summary)
         if summary.error is not None:

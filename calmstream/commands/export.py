@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from contextlib import closing
 
 from calmstream import arguments, result_options
 from calmstream.common.errors import InvalidInput
-from calmstream.connect import kafka
 from calmstream.consumer.subscribe.assembler import Snapshot
-from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.output import say
 from calmstream.pages.export import WRITERS, records, write_rows, write_snapshots
@@ -51,15 +48,10 @@ def run(args: argparse.Namespace) -> int:
                 snapshot.manifest, {one.attributes: one for one in records(snapshot, marginal)}
             )
 
-    with closing(kafka(args.bootstrap)) as broker, result_options.output(args) as (out, _):
-        snapshots = subscribe(
-            plan,
-            broker,
-            kinds=(Kind(args.kind),),
-            from_window=args.from_window,
-            follow=False,
-            **arguments.spaces(args),
-        )
+    with (
+        result_options.snapshots(args, plan, follow=False) as snapshots,
+        result_options.output(args) as (out, _),
+    ):
         if args.format == "json" and not args.summaries:
             write_snapshots(chosen(), out)
         else:

@@ -7,15 +7,12 @@ from contextlib import closing
 from pathlib import Path
 
 from calmstream import arguments
-from calmstream.broker.security import SecurityConfig
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import InvalidInput
 from calmstream.common.settings import load
-from calmstream.connect import LazyKafka
-from calmstream.consumer.metrics.registry import new_registry
+from calmstream.connect import LazyKafka, names_of
 from calmstream.consumer.runtime.health import RoleHealth
-from calmstream.consumer.runtime.service import configure_logging, run_service
-from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.process import Process, add_http
 from calmstream.producer.gateway.http.gateway import Gateway
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.http.settings import GatewaySettings
@@ -57,22 +54,19 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-unsigned", action="store_true", help="offer plans without signature too"
     )
-    arguments.add_http(parser)
+    add_http(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    http = arguments.http_config(args)
     settings = load(GatewaySettings, host=args.host, port=args.port, min_batch=args.min_batch)
-    load(SecurityConfig).client_settings()
     if args.roots is None and not args.allow_unsigned:
         raise InvalidInput("--roots FILE says whose plans are offered; --allow-unsigned needs none")
-    configure_logging(http.log_level)
-    registry = new_registry()
+    process = Process(args)
     with closing(LazyKafka(args.bootstrap, block_seconds=BLOCK_SECONDS)) as broker:
         health = RoleHealth("gateway", SystemClock(), away_seconds=AWAY_SECONDS)
         gateway = Gateway(
             settings,
-            GatewayMetrics(registry),
+            GatewayMetrics(process.registry),
             health,
             spool=Path(args.spool),
             plans=Path(args.plans),
@@ -80,9 +74,9 @@ def run(args: argparse.Namespace) -> int:
             allow_unsigned=args.allow_unsigned,
             app_keys=None if args.app_keys is None else Path(args.app_keys),
             broker=broker,
-            names=lambda plan: plan_names(plan, args.namespace),
+            names=lambda plan: names_of(args, plan),
         )
-        run_service([GatewayRole(gateway, health)], registry, http)
+        process.run(GatewayRole(gateway, health))
     return 0
 
 

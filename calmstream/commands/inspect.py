@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
 from dataclasses import asdict
 from typing import Any
 
 from calmstream import arguments, result_options
 from calmstream.common.clock import SystemClock
-from calmstream.connect import kafka
+from calmstream.connect import names_of, opened
 from calmstream.consumer.operations.inspect import Inspection, inspect
-from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.output import say_json
 from calmstream.terminal import Console, grid
@@ -29,9 +27,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read and show; exit code 1 if a worker would refuse a partition or a topic."""
     plan = arguments.load_plan(args.plan)
-    names = plan_names(plan, **arguments.spaces(args))
-    with closing(kafka(args.bootstrap)) as broker:
-        found = inspect(plan, broker, names, SystemClock())
+    with opened(args) as broker:
+        found = inspect(plan, broker, names_of(args, plan), SystemClock())
     if args.json:
         say_json(document(plan, found))
     else:

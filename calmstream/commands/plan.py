@@ -9,6 +9,7 @@ from pathlib import Path
 
 from calmstream import arguments, result_options
 from calmstream.common.errors import DomainError, InvalidInput
+from calmstream.defaults import default
 from calmstream.estimators import planning
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.methods.base import Design
@@ -46,7 +47,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     _time(parser.add_argument_group("time"))
     _about(parser.add_argument_group("about"))
     _pilot(parser.add_argument_group("after a pilot"))
-    parser.set_defaults(parameters={}, bootstrap=None, namespace="calmstream")
+    namespace = default("namespace") or "calmstream"
+    parser.set_defaults(parameters={}, bootstrap=default("bootstrap"), namespace=namespace)
 
 
 def _main(parser: argparse.ArgumentParser) -> None:

@@ -16,11 +16,10 @@ from calmstream.common.clock import SystemClock
 from calmstream.common.errors import FatalError, InvalidInput
 from calmstream.common.http.server import ThreadServer
 from calmstream.common.metric_definition import register_all
-from calmstream.connect import kafka
+from calmstream.connect import names_of, opened
 from calmstream.consumer.metrics.registry import new_registry
 from calmstream.consumer.runtime.health import health_app
 from calmstream.consumer.runtime.service import stop_on_signals
-from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import SystemRandomness
 from calmstream.evaluation.streams import times_of
@@ -84,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     registry, console = new_registry(), Console(stderr=True)
     totals = GatewayTotals(plan, register_all(registry, PRODUCER_METRICS))
     with ExitStack() as stack:
-        broker = stack.enter_context(closing(kafka(args.bootstrap)))
+        broker = stack.enter_context(opened(args))
         if args.http_port is not None:
             stack.enter_context(closing(serve(registry, args.http_host, args.http_port)))
         if plan.start > SystemClock().now_ms() / 1000:
@@ -95,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         summary = produce(
             plan,
             broker,
-            plan_names(plan, args.namespace),
+            names_of(args, plan),
             codes,
             records=None if recorded is None else recorded.codes,
             rate=args.rate,

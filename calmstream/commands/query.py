@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
 
 import orjson
 
 from calmstream import arguments, result_options
 from calmstream.common.errors import InvalidInput
-from calmstream.connect import kafka
 from calmstream.consumer.read.formats import FORMATS
 from calmstream.consumer.read.history import History
 from calmstream.consumer.read.summary import split, summary
@@ -86,10 +84,7 @@ def run(args: argparse.Namespace) -> int:
     result_options.choose_format(args)
     _check(args, plan)
     ask = _words if args.candidates else _summary if args.summary else _table
-    with (
-        closing(kafka(args.bootstrap)) as broker,
-        History(plan, broker, **arguments.spaces(args)) as history,
-    ):
+    with result_options.history(args, plan) as history:
         ask(args, history)
     return 0
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from contextlib import closing
 
 from prometheus_client import CollectorRegistry
 
@@ -15,7 +14,7 @@ from calmstream.broker.transport import Broker
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import InvalidInput
 from calmstream.common.settings import load
-from calmstream.connect import kafka
+from calmstream.connect import names_of, opened
 from calmstream.consumer.operations.retire import (
     FinalsWaiter,
     delete_topics,
@@ -25,7 +24,6 @@ from calmstream.consumer.operations.retire import (
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.runtime.config import HttpConfig, TallyConfig
 from calmstream.consumer.runtime.service import configure_logging, run_service
-from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.output import say
 from calmstream.service import Service
@@ -54,10 +52,10 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     plan = arguments.load_plan(args.plan)
-    names = plan_names(plan, args.namespace)
+    names = names_of(args, plan)
     if not args.yes:
         _confirm(names, counts=args.delete_counts)
-    with closing(kafka(args.bootstrap)) as broker:
+    with opened(args) as broker:
         topics = broker.topics()
         stop_admission(topics, names)
         say("reports are refused from now on", error=True)

@@ -7,17 +7,16 @@ import re
 from contextlib import closing
 
 from calmstream import arguments
-from calmstream.broker.security import SecurityConfig
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import InvalidInput
 from calmstream.common.settings import load
 from calmstream.connect import LazyKafka
-from calmstream.consumer.metrics.registry import new_registry
 from calmstream.consumer.plans.folder import PlanFolder
-from calmstream.consumer.runtime.service import Role, configure_logging, run_service
+from calmstream.consumer.runtime.service import Role
 from calmstream.consumer.serve.metrics import ServeMetrics
 from calmstream.consumer.serve.server import ResultsServer
 from calmstream.consumer.serve.settings import ServeSettings
+from calmstream.process import Process, add_http
 from calmstream.service import served_plans
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")
@@ -31,8 +30,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         "loopback. CALMSTREAM_* variables hold further settings, see docs/serving.md."
     )
     arguments.add_plans(parser)
-    arguments.add_broker(parser)
-    arguments.add_output_namespace(parser)
     parser.add_argument("--host", help="address to serve on (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, help="port to serve on (default: 8090); 0: any")
     parser.add_argument(
@@ -52,31 +49,28 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="ORIGIN",
         help="origin such as https://example.org whose pages may ask; may be repeated",
     )
-    arguments.add_http(parser)
+    add_http(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    http = arguments.http_config(args)
+    process = Process(args)
     settings = load(ServeSettings, host=args.host, port=args.port)
-    load(SecurityConfig).client_settings()
     token = None if args.token_file is None else read_token(args.token_file)
-    configure_logging(http.log_level)
-    registry, clock = new_registry(), SystemClock()
-    plans = served_plans(args, registry, publishes=True)
+    plans = served_plans(args, process.registry, publishes=True)
     roles: list[Role] = [plans] if isinstance(plans, PlanFolder) else []
     with closing(LazyKafka(args.bootstrap)) as broker:
         server = ResultsServer(
             lambda: plans.plans if isinstance(plans, PlanFolder) else {plans.digest: plans},
             broker,
             settings,
-            clock,
-            ServeMetrics(registry),
+            SystemClock(),
+            ServeMetrics(process.registry),
             **arguments.spaces(args),
             hosts=args.allow_host,
             origins=args.allow_origin,
             token=token,
         )
-        run_service([*roles, server], registry, http)
+        process.run(*roles, server)
     return 0
 
 

@@ -6,17 +6,15 @@ import argparse
 import os
 from contextlib import closing
 
-from calmstream import arguments
+from calmstream.arguments import add_plans, spaces
 from calmstream.common.errors import FatalError
 from calmstream.common.settings import load, variable
-from calmstream.connect import kafka
-from calmstream.consumer.metrics.registry import new_registry
+from calmstream.connect import names_of, opened
 from calmstream.consumer.runtime.config import TallyConfig
-from calmstream.consumer.runtime.service import configure_logging, run_service
 from calmstream.consumer.sink.target import Target, target_of
 from calmstream.consumer.sink.worker import store_once
-from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.output import say
+from calmstream.process import Process, add_http
 from calmstream.service import Service, accepted_plans, fetch_limits, noted, served_plans
 
 
@@ -27,9 +25,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "newer one replaces it. At a start nothing is lost or doubled. Joins no consumer group. "
         "With --plans a fault of one plan stops only this plan; it is tried again."
     )
-    arguments.add_plans(parser)
-    arguments.add_broker(parser)
-    arguments.add_output_namespace(parser)
+    add_plans(parser)
     parser.add_argument(
         "--to",
         required=True,
@@ -38,23 +34,20 @@ def add(parser: argparse.ArgumentParser) -> None:
         "parquet:DIR",
     )
     parser.add_argument("--once", action="store_true", help="store what is published now and exit")
-    arguments.add_http(parser, port="9464; --once has none")
+    add_http(parser, port="9464; --once has none")
 
 
 def run(args: argparse.Namespace) -> int:
     # A person waits for the one line of --once: no log lines below warnings.
     quiet = args.once and variable("log_level") not in os.environ
-    http = arguments.http_config(args, "warning" if quiet else None)
-    configure_logging(http.log_level)
+    process = Process(args, "warning" if quiet else None)
     target = target_of(args.to)
     if args.once:
         return _once(args, target)
-    registry = new_registry()
-    plans = served_plans(args, registry, publishes=True)
-    with closing(kafka(args.bootstrap, **fetch_limits(args))) as broker:
-        service = Service(plans, broker, registry, **arguments.spaces(args))
-        roles = [*service.roles, service.sink(target, load(TallyConfig))]
-        run_service(roles, registry, http)
+    plans = served_plans(args, process.registry, publishes=True)
+    with opened(args, **fetch_limits(args)) as broker:
+        service = Service(plans, broker, process.registry, **spaces(args))
+        process.run(*service.roles, service.sink(target, load(TallyConfig)))
     return 0
 
 
@@ -62,12 +55,11 @@ def _once(args: argparse.Namespace, target: Target) -> int:
     """Store what is published now, of one plan after another; a fault of one leaves the others."""
     plans, failed = accepted_plans(args)
     read = sets = rows = 0
-    with closing(kafka(args.bootstrap)) as broker, closing(target):
+    with opened(args) as broker, closing(target):
         target.open()
         for plan in (one.plan for one in plans):
-            names = plan_names(plan, **arguments.spaces(args))
             with noted(args, plan, failed):
-                found, done = store_once(plan, broker, names, target)
+                found, done = store_once(plan, broker, names_of(args, plan), target)
                 read, sets, rows = read + found, sets + done.sets, rows + done.rows
     say(
         f"{target.name}: {sets:,} sets stored with {rows:,} rows; "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -15,9 +14,8 @@ from calmstream import arguments
 from calmstream.broker.names import shared_group
 from calmstream.broker.shared.broker import SharedBroker
 from calmstream.common.clock import SystemClock
-from calmstream.connect import kafka
+from calmstream.connect import names_of, opened
 from calmstream.consumer.operations.status import PlanStatus, statuses
-from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.output import say_json
 from calmstream.producer.signed.certificate import Statement
 from calmstream.service import accepted_plans
@@ -34,18 +32,16 @@ def add(parser: argparse.ArgumentParser) -> None:
         "code 1 if a plan has a fault or cannot be read, finals are late, or devices refuse it."
     )
     arguments.add_plans(parser, watched=False)
-    arguments.add_broker(parser)
-    arguments.add_output_namespace(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object a plan")
 
 
 def run(args: argparse.Namespace) -> int:
     plans, refused = accepted_plans(args)
-    spaces, clock = arguments.spaces(args), SystemClock()
+    clock = SystemClock()
     group = shared_group(args.output_namespace or args.namespace, "tally")
-    with closing(kafka(args.bootstrap)) as broker:
+    with opened(args) as broker:
         shared = SharedBroker(broker, group, clock)
-        asked = [(one.plan, plan_names(one.plan, **spaces)) for one in plans]
+        asked = [(one.plan, names_of(args, one.plan)) for one in plans]
         found = [
             signed(status, one.statement, clock.now_ms() // 1000)
             for one, status in zip(plans, statuses(asked, shared, clock), strict=True)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
 
 import numpy as np
 import pyarrow as pa
 
 from calmstream import arguments, result_options
-from calmstream.connect import kafka
-from calmstream.consumer.read.history import History
 from calmstream.estimators.analysis.synthetic import SOURCES
 from calmstream.estimators.analysis.tree import TreeDistribution
 from calmstream.estimators.domain import Codes, Domain
@@ -58,10 +55,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     plan = arguments.load_plan(args.plan)
     result_options.choose_format(args)
-    with (
-        closing(kafka(args.bootstrap)) as broker,
-        History(plan, broker, **arguments.spaces(args)) as history,
-    ):
+    with result_options.history(args, plan) as history:
         model, windows = history.model(args.windows)
     domain = plan.ordinary.domain
     source, use = SOURCES[args.method](model, domain), USES[args.method]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
 
 from calmstream import arguments
 from calmstream.broker.topic_facts import ensure_topics
 from calmstream.common.errors import FatalError
-from calmstream.connect import kafka
+from calmstream.connect import names_of, opened
 from calmstream.consumer.metrics.registry import plan_label
-from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.output import say
 from calmstream.service import accepted_plans, noted
 
@@ -21,15 +19,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         "and check the ones that exist. With --plans, once for each plan of the folder."
     )
     arguments.add_plans(parser, watched=False)
-    arguments.add_broker(parser)
-    arguments.add_output_namespace(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     plans, failed = accepted_plans(args)
-    with closing(kafka(args.bootstrap)) as broker:
+    with opened(args) as broker:
         for plan in (one.plan for one in plans):
-            names = plan_names(plan, **arguments.spaces(args))
+            names = names_of(args, plan)
             with noted(args, plan, failed):
                 created = ensure_topics(broker, plan, names)
                 before = len(names.specs(0)) - len(created)

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
 
 from calmstream import arguments, result_options
-from calmstream.connect import kafka
-from calmstream.consumer.subscribe.subscribe import subscribe
-from calmstream.estimators.wire.snapshot import Kind
 from calmstream.output import say
 from calmstream.pages.watch import watch
 
@@ -28,15 +24,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     plan = arguments.load_plan(args.plan)
     marginal = result_options.published(plan, args)
-    with closing(kafka(args.bootstrap)) as broker:
-        snapshots = subscribe(
-            plan,
-            broker,
-            kinds=tuple(Kind) if args.kind is None else (Kind(args.kind),),
-            from_window=args.from_window,
-            follow=not args.once,
-            **arguments.spaces(args),
-        )
+    with result_options.snapshots(args, plan, follow=not args.once) as snapshots:
         if not watch(snapshots, marginal) and args.once:
             say("calmstream: no such snapshot is published yet", error=True)
     return 0

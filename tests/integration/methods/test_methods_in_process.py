@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calmstream import commands
 from calmstream.cli import main
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators import methods
@@ -105,7 +104,7 @@ def analyse_call(plan: Plan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     stage, _ = collected(plan, population(plan.domain))
     path = tmp_path / "plan.json"
     path.write_bytes(plan.to_bytes())
-    monkeypatch.setattr("calmstream.commands.analyse.kafka", lambda _: stage.broker)
+    monkeypatch.setattr("calmstream.connect.kafka", lambda _: stage.broker)
     monkeypatch.setattr(stage.broker, "close", lambda: None)
     return ["analyse", "--plan", str(path), "--bootstrap", "x:1", "--namespace", "test"]
 
@@ -148,7 +147,6 @@ def test_records_of_the_model_have_the_shares_of_the_population(
 ) -> None:
     plan = plan_of("noise-aware", mixed_domain(2, 3, 2))
     call = analyse_call(plan, monkeypatch, tmp_path)
-    monkeypatch.setattr("calmstream.commands.synthesize.kafka", commands.analyse.kafka)
     out = ["--records", "50000", "--method", "model", "--out", str(tmp_path / "made.csv")]
     assert main(["synthesize", *call[1:], *out]) == 0
     made = read_table(tmp_path / "made.csv")

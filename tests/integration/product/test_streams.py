@@ -53,8 +53,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     stage, _ = collected(plan, population(plan.domain))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(stage.broker, "close", lambda: None)
-        for command in ("watch", "analyse", "inspect", "export", "synthesize"):
-            patched.setattr(f"calmstream.commands.{command}.kafka", lambda _: stage.broker)
+        patched.setattr("calmstream.connect.kafka", lambda _: stage.broker)
         yield {
             "csv": str(folder / "t.csv"),
             "plan": str(folder / "plan.json"),

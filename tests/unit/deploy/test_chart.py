@@ -309,7 +309,7 @@ def test_the_steps_of_the_aggregator_work_one_after_another(
     assert read_central_plan(document.encode()).name == "central-sample"
     (tmp_path / "plan.json").write_text(document)
     broker = FaultyBroker()
-    monkeypatch.setattr("calmstream.commands.central.kafka", lambda _: broker)
+    monkeypatch.setattr("calmstream.connect.kafka", lambda _: broker)
     monkeypatch.setattr(broker, "close", lambda: None)
 
     def step(component: str) -> int:

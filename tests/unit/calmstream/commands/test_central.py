@@ -147,7 +147,7 @@ def test_records_of_a_table_are_submitted_whatever_one_field_holds(
     files: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
     broker = FaultyBroker()
-    monkeypatch.setattr("calmstream.commands.central.kafka", lambda _: broker)
+    monkeypatch.setattr("calmstream.connect.kafka", lambda _: broker)
     monkeypatch.setattr(broker, "close", lambda: None)
     where = ("--plan", files / "central.json", "--bootstrap", "x:1")
     assert command("central", "topics", *where).code == 0

@@ -36,7 +36,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> Ru
     monkeypatch.setenv("COLUMNS", "80")
 
     def changes(bench: Bench, *words: object, other: Plan | None = None) -> Done:
-        monkeypatch.setattr("calmstream.commands.changes.kafka", lambda _: bench.broker)
+        monkeypatch.setattr("calmstream.connect.kafka", lambda _: bench.broker)
         monkeypatch.setattr(bench.broker, "close", lambda: None, raising=False)
         path = tmp_path / "plan.json"
         path.write_bytes(bench.plan.to_bytes())

@@ -54,7 +54,7 @@ def test_topics_are_made_for_every_plan_but_those_with_a_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
     broker = FaultyBroker()
-    monkeypatch.setattr("calmstream.commands.topics.kafka", lambda _: broker)
+    monkeypatch.setattr("calmstream.connect.kafka", lambda _: broker)
     one, two = make_plan(name="one"), make_plan(name="two")
     for plan in (one, two):
         (tmp_path / f"{plan.name}.json").write_bytes(plan.to_bytes())

@@ -74,7 +74,7 @@ def test_a_topic_with_its_senders_times_is_named_and_explained(
 ) -> None:
     stage = Stage(small_plan(groups=3))
     (tmp_path / "plan.json").write_bytes(stage.plan.to_bytes())
-    monkeypatch.setattr("calmstream.commands.inspect.kafka", lambda _: stage.broker)
+    monkeypatch.setattr("calmstream.connect.kafka", lambda _: stage.broker)
     monkeypatch.setattr(stage.broker, "close", lambda: None)
     words = ("inspect", "--plan", tmp_path / "plan.json", "--bootstrap", "x:1")
     words += ("--namespace", "test", *form.split())
@@ -124,7 +124,7 @@ def test_a_run_that_lacks_reports_reports_it(
 ) -> None:
     (tmp_path / "plan.json").write_bytes(published_plan().to_bytes())
     (tmp_path / "people.csv").write_text("a0,a1,a2\n0,1,0\n")
-    monkeypatch.setattr("calmstream.commands.produce.kafka", lambda _: FaultyBroker())
+    monkeypatch.setattr("calmstream.connect.kafka", lambda _: FaultyBroker())
     monkeypatch.setattr("calmstream.commands.produce.produce", lambda *_, **__: summary)
     records = ("--records", tmp_path / "people.csv")
     done = command("produce", "--plan", tmp_path / "plan.json", *NOBODY, *records)

@@ -31,7 +31,7 @@ def synthesize(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> Any:
     """Run the command over the bench's broker; return the file, and what was said."""
-    monkeypatch.setattr("calmstream.commands.synthesize.kafka", lambda _: bench.broker)
+    monkeypatch.setattr("calmstream.connect.kafka", lambda _: bench.broker)
     monkeypatch.setattr(bench.broker, "close", lambda: None, raising=False)
     (tmp_path / "plan.json").write_bytes(bench.plan.to_bytes())
 

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from calmstream.commands import query
 from calmstream.consumer.read.formats import as_csv, as_json, harmless
 from calmstream.consumer.read.history import Answer
 from calmstream.consumer.read.ranges import Windows
@@ -92,7 +91,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     bench.close_all()
     bench.put_all()
     work(bench.publication())
-    monkeypatch.setattr(query, "kafka", lambda _bootstrap: bench.broker)
+    monkeypatch.setattr("calmstream.connect.kafka", lambda _: bench.broker)
     path = tmp_path / "plan.json"
     path.write_bytes(bench.plan.to_bytes())
     return ["query", "--plan", str(path), "--bootstrap", "x:1", "--namespace", "test"]

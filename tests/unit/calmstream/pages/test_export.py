@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from calmstream.cli import main
+from calmstream.consumer.subscribe import subscribe
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.pages.export import joined
@@ -35,11 +36,11 @@ SETS = [snapshot(0, [0, 1, 1, 2, 3]), snapshot(1, []), snapshot(2, [3, 3])]
 @pytest.fixture
 def export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Export:
     """Export sets with the command to a file, and return its path."""
-    monkeypatch.setattr("calmstream.commands.export.kafka", lambda _: FaultyBroker())
+    monkeypatch.setattr("calmstream.connect.kafka", lambda _: FaultyBroker())
     (tmp_path / "plan.json").write_bytes(PLAN.to_bytes())
 
     def run(sets: list[Snapshot], name: str, *words: str) -> Path:
-        monkeypatch.setattr("calmstream.commands.export.subscribe", lambda *_, **__: iter(sets))
+        monkeypatch.setattr(subscribe, "subscribe", lambda *_, **__: iter(sets))
         start = ["export", "--plan", str(tmp_path / "plan.json"), "--bootstrap", "x:1"]
         path = tmp_path / name
         assert main([*start, "--output-namespace", "elsewhere", "--out", str(path), *words]) == 0
