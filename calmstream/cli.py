@@ -72,16 +72,6 @@ COMMANDS: Mapping[str, str] = {
 }
 
 
-SERVICE = frozenset(
-    (
-        *("argcomplete", "cramjam", "crc32c", "httptools", "kafka", "prometheus_client"),
-        *("psycopg", "pyarrow", "python_calamine", "rich", "starlette", "structlog"),
-        *("uvicorn", "uvloop", "yaml"),
-    )
-)
-"""Modules that ``pip install calmstream`` leaves out: devices need none of them."""
-
-
 class Parser(argparse.ArgumentParser):
     """A parser that reports errors in one line, without the usage."""
 
@@ -146,6 +136,7 @@ def parser(chosen: str | None = None) -> Parser:
         one = commands.add_parser(name, help=text)
         if name == chosen:
             module = _module(name)
+            one.description = module.__doc__
             module.add(one)
             if hasattr(module, "run"):
                 one.set_defaults(run=module.run)
@@ -173,7 +164,7 @@ def _module(command: str) -> ModuleType:
 
 
 def _missing(error: ModuleNotFoundError, what: str) -> Exception:
-    if error.name not in SERVICE:
+    if error.name is None or error.name.partition(".")[0] == "calmstream":
         return error
     return InvalidInput(
         f"{what} needs the package {error.name}, which is not installed: "

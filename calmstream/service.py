@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -82,26 +82,34 @@ def _require_answers(plan: Plan) -> None:
     require_answers(plan)
 
 
-def _check_plans(args: argparse.Namespace) -> None:
-    if args.plans is None and (args.roots or args.allow_unsigned):
-        raise InvalidInput("--roots and --allow-unsigned go with --plans DIR")
-    if args.plans is not None and args.roots is None and not args.allow_unsigned:
+def _folder(
+    args: argparse.Namespace,
+    *,
+    publishes: bool = False,
+    note: Callable[[AcceptedPlan], None] = lambda _: None,
+) -> WatchedFolder[Plan] | None:
+    """Return the folder of ``--plans``; None where ``--plan`` has the only plan."""
+    if args.plans is None:
+        if args.roots or args.allow_unsigned:
+            raise InvalidInput("--roots and --allow-unsigned go with --plans DIR")
+        return None
+    if args.roots is None and not args.allow_unsigned:
         raise InvalidInput("--roots FILE says whose plans are served; --allow-unsigned needs none")
+    return plans_in(
+        Path(args.plans),
+        roots=arguments.load_roots(args.roots),
+        allow_unsigned=args.allow_unsigned,
+        publishes=publishes,
+        note=note,
+    )
 
 
 def accepted_plans(args: argparse.Namespace) -> tuple[list[AcceptedPlan], dict[str, str]]:
     """Return the plans of ``--plan`` or ``--plans`` by name, and why files are not among them."""
-    _check_plans(args)
-    if args.plans is None:
-        return [arguments.load_accepted(args.plan)], {}
     found: list[AcceptedPlan] = []
-    folder = plans_in(
-        Path(args.plans),
-        roots=arguments.load_roots(args.roots),
-        allow_unsigned=args.allow_unsigned,
-        publishes=False,
-        note=found.append,
-    )
+    folder = _folder(args, note=found.append)
+    if folder is None:
+        return [arguments.load_accepted(args.plan)], {}
     folder.refresh()
     served = {one.plan.digest: one for one in found if one.plan.digest in folder.documents}
     by_name = sorted(served.values(), key=lambda one: (one.plan.name, one.plan.digest))
@@ -123,17 +131,13 @@ def served_plans(
     args: argparse.Namespace, registry: CollectorRegistry, *, publishes: bool
 ) -> Plan | PlanFolder:
     """Return the plan of ``--plan``, or the folder of ``--plans``, which is watched."""
-    _check_plans(args)
-    if args.plans is None:
-        plan = arguments.load_plan(args.plan)
-        if publishes:
-            _require_answers(plan)
-        return plan
-    roots = arguments.load_roots(args.roots)
-    folder = plans_in(
-        Path(args.plans), roots=roots, allow_unsigned=args.allow_unsigned, publishes=publishes
-    )
-    return PlanFolder(folder, SystemClock(), registry)
+    folder = _folder(args, publishes=publishes)
+    if folder is not None:
+        return PlanFolder(folder, SystemClock(), registry)
+    plan = arguments.load_plan(args.plan)
+    if publishes:
+        _require_answers(plan)
+    return plan
 
 
 def fetch_limits(args: argparse.Namespace) -> dict[str, float]:
@@ -156,8 +160,7 @@ class Service:
         lanes: Callable[[], Lanes] | None = None,
         estimates: EstimateRunner | None = None,
     ) -> None:
-        self._only = plans if isinstance(plans, Plan) else None
-        self._folder = None if isinstance(plans, Plan) else plans
+        self._plans = plans
         self._broker = broker
         self._clock = clock = clock or SystemClock()
         self._registry = registry
@@ -170,7 +173,7 @@ class Service:
 
     @property
     def roles(self) -> list[Role]:
-        return [] if self._folder is None else [self._folder]
+        return [] if isinstance(self._plans, Plan) else [self._plans]
 
     def tally(self, config: TallyConfig) -> Role:
         from calmstream.consumer.metrics import tally as m
@@ -201,7 +204,7 @@ class Service:
             return EstimateRunner(partial(start, threads), 0.0, partial(start, tests))
 
         def make(plan: Plan, broker: Broker, metrics: Metrics) -> Publisher:
-            many = self._folder is not None
+            many = not isinstance(self._plans, Plan)
             return Publisher(
                 plan,
                 broker,
@@ -226,7 +229,7 @@ class Service:
         from calmstream.consumer.sink import metrics as m
         from calmstream.consumer.sink import worker as w
 
-        many = self._folder is not None
+        many = not isinstance(self._plans, Plan)
 
         def make(plan: Plan, broker: Broker, metrics: Metrics) -> SinkWorker:
             return w.SinkWorker(
@@ -248,15 +251,14 @@ class Service:
         return w.WithTarget(self._role(kind, config), target)
 
     def _role(self, kind: WorkerKind, config: TallyConfig) -> Role:
-        if self._folder is None:
-            assert self._only is not None
-            return Alone(kind.make(self._only, self._broker, kind.metrics(self._only)))
-        folder = self._folder
+        plans = self._plans
+        if isinstance(plans, Plan):
+            return Alone(kind.make(plans, self._broker, kind.metrics(plans)))
         role: CountingRole = "tally" if kind.role == "tally" else "publisher"
         group = shared_group(self._results_namespace, role)
         return PlansRole(
             kind,
-            lambda: folder.plans,
+            lambda: plans.plans,
             SharedBroker(self._broker, group, self._clock),
             self._clock,
             self._lanes(),
@@ -267,8 +269,8 @@ class Service:
 
     def _scaled(self, config: C) -> C:
         """Return the settings for a worker among others: all together look at one plan a second."""
-        plans: Mapping[str, Plan] = {} if self._folder is None else self._folder.plans
-        seconds = max(config.topic_check_seconds, float(min(len(plans), 3600)))
+        number = 0 if isinstance(self._plans, Plan) else len(self._plans.plans)
+        seconds = max(config.topic_check_seconds, float(min(number, 3600)))
         return replace(config, topic_check_seconds=seconds)
 
     def _metrics(

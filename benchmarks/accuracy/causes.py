@@ -17,7 +17,7 @@ from calmstream.estimators.analysis.report import causes
 from calmstream.estimators.methods.noise_aware import NoiseAware
 from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.population import collect, local_plan
-from calmstream.pages.analyse import about
+from calmstream.commands.analyse import about
 
 PICTURE = Path(__file__).resolve().parents[2] / "docs" / "pictures" / "causes.svg"
 DEVICES, EPSILON, LABELS = 400_000, "2", 8

@@ -1,1 +1,1 @@
-"""The commands of the command line, one file per command: its options and its execution."""
+"""The commands of the command line, one file each: its docstring is what ``--help`` says."""

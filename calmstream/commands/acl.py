@@ -1,4 +1,7 @@
-"""``calmstream acl``: prints or applies the permissions that each role needs."""
+"""Print what each role may do with this plan's topics.
+
+With --apply, grant a role to a principal; permissions are only added, never removed.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,6 @@ from calmstream.terminal import Console, grid
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Print what each role may do with this plan's topics. With --apply, grant a "
-        "role to a principal; permissions are only added, never removed."
-    )
     arguments.add_plan(parser)
     arguments.add_broker(parser, required=False)
     arguments.add_output_namespace(parser)

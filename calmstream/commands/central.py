@@ -1,11 +1,14 @@
-"""``calmstream central``: the trusted aggregator's own commands; they take central plans only."""
+"""DP Marginals in the central model.
+
+Raw records leave their owners: use it only with their agreement. calmstream central plan makes a
+plan.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -29,6 +32,7 @@ from calmstream.estimators.central.release_reading import CentralRelease
 from calmstream.estimators.marginal import Z95
 from calmstream.estimators.randomness import SystemRandomness
 from calmstream.output import say
+from calmstream.pages.watch import span
 from calmstream.planning import central_plan
 from calmstream.process import Process, add_http
 from calmstream.producer.central.submit import submit
@@ -38,10 +42,6 @@ MAX_ROWS = 20  # number of tuples of one size that are shown, the largest first
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "DP Marginals in the central model. Raw records leave their owners: use it "
-        "only with their agreement. calmstream central plan makes a plan."
-    )
     steps = parser.add_subparsers(title="commands", metavar="STEP", required=True)
     made = steps.add_parser(
         "plan",
@@ -167,10 +167,9 @@ def _watch(args: argparse.Namespace) -> int:
 
 def lines(release: CentralRelease, marginal: Sequence[str] | None = None) -> Iterator[str]:
     m = release.manifest
-    start, end = (datetime.fromtimestamp(m[key], UTC) for key in ("start", "end"))
     yield (
-        f"{m['name']} · window {m['window']} · {start:%Y-%m-%d %H:%M:%S} to "
-        f"{end:%Y-%m-%d %H:%M:%S} UTC · central model, dp-marginals"
+        f"{m['name']} · window {m['window']} · {span(m['start'], m['end'])} · "
+        "central model, dp-marginals"
     )
     yield (
         f"epsilon {m['epsilon']}, delta {m['delta']} over all {m['releases']:,} releases; "

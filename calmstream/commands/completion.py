@@ -1,4 +1,8 @@
-"""``calmstream completion``: what a shell needs to complete commands and options."""
+"""Print what completes calmstream in a shell.
+
+bash: eval "$(calmstream completion bash)" in ~/.bashrc; zsh: the same in ~/.zshrc, after compinit;
+fish: calmstream completion fish > ~/.config/fish/completions/calmstream.fish
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,6 @@ from argcomplete.shell_integration import shellcode
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Print what completes calmstream in a shell. "
-        'bash: eval "$(calmstream completion bash)" in ~/.bashrc; '
-        "zsh: the same in ~/.zshrc, after compinit; "
-        "fish: calmstream completion fish > ~/.config/fish/completions/calmstream.fish"
-    )
     parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell")
 
 

@@ -1,4 +1,9 @@
-"""``calmstream consume``: count reports, publish snapshots, or both in one process."""
+"""Run the service until SIGTERM or SIGINT.
+
+It then writes a checkpoint, leaves its group and exits with 0. Any number of tally workers share
+the load; one publisher at a time is active. With --plans a fault of one plan stops only this plan;
+it is tried again. CALMSTREAM_* variables hold further settings.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +22,6 @@ from calmstream.service import Service, fetch_limits, served_plans
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Run the service until SIGTERM or SIGINT; it then writes a checkpoint, leaves "
-        "its group and exits with 0. Any number of tally workers share the load; one publisher at "
-        "a time is active. With --plans a fault of one plan stops only this plan; it is tried "
-        "again. CALMSTREAM_* variables hold further settings."
-    )
     arguments.add_plans(parser)
     parser.add_argument(
         "--create-topics",

@@ -1,4 +1,7 @@
-"""``calmstream dead-letters``: lists refused records with their reasons."""
+"""List the newest refused records and their places in the log, and the number by reason.
+
+To count late ones after all: calmstream consume --output-namespace NS --grace SECONDS.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,6 @@ from calmstream.terminal import Console, grid
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "List the newest refused records, each with its place in the log, and the number of all by "
-        "reason. To count late ones after all: calmstream consume --output-namespace NS --grace "
-        "SECONDS."
-    )
     result_options.add_results(parser)
     reasons = [reason.value for reason in Reason]
     parser.add_argument("--reason", choices=reasons, help="only records refused for this reason")

@@ -1,4 +1,7 @@
-"""``calmstream demo``: the parts of a real service in one process, on its broker or on Kafka."""
+"""Run the whole pipeline in one process with an embedded broker.
+
+Devices drawn from the UCI Adult data report, and the result is compared with the truth.
+"""
 
 from __future__ import annotations
 
@@ -55,10 +58,6 @@ _TURN_SECONDS = 0.2
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Run the whole pipeline in one process with an embedded broker: devices drawn "
-        "from the UCI Adult data report, and the result is compared with the truth."
-    )
     parser.add_argument(
         "--reports",
         type=arguments.positive,

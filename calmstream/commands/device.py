@@ -1,4 +1,7 @@
-"""``calmstream device``: what left a device, what it cost, and what would leave next, in words."""
+"""Show the store of a device in words.
+
+Nothing is changed or sent.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,6 @@ _WHY = {
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Show the store of a device in words. Nothing is changed or sent."
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     view = actions.add_parser("view", help="show what left, what it cost, and what may follow")
     view.add_argument("store", metavar="STORE", help="the file of a device's FileStore in Python")

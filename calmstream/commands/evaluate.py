@@ -1,4 +1,8 @@
-"""``calmstream evaluate``: measures the errors of methods on a local table and prints them."""
+"""Measure methods against the truth on a local table.
+
+Draw devices from the table, collect their reports as a plan would, and compare estimated random
+marginals with the true ones of the drawn devices.
+"""
 
 from __future__ import annotations
 
@@ -47,10 +51,6 @@ _WORDS = ("attribute", "epsilon", "n", "words", "seen", "false", "points", "cove
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Draw devices from a table, collect their reports as a plan would, and compare "
-        "estimated random marginals with the true ones of the drawn devices."
-    )
     parser.add_argument("data", metavar="DATA", help="a table: CSV, Parquet, JSON lines, Excel")
     parser.add_argument(
         "--method",

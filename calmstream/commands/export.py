@@ -1,4 +1,8 @@
-"""``calmstream export``: snapshots of a plan as CSV, JSON lines, Parquet or Arrow."""
+"""Write the published snapshots and exit.
+
+By default the newest final one, with --from-window 0 all. Rows have the columns of calmstream sink;
+with --format json there is one object for each snapshot.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +18,6 @@ from calmstream.pages.export import WRITERS, records, write_rows, write_snapshot
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Write the published snapshots and exit: by default the newest final one, with "
-        "--from-window 0 all. Rows have the columns of calmstream sink; with --format json there "
-        "is one object for each snapshot."
-    )
     result_options.add_results(parser)
     result_options.add_output(parser, tuple(WRITERS))
     result_options.add_kind(parser, Kind.FINAL)

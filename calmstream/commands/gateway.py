@@ -1,4 +1,8 @@
-"""``calmstream gateway``: take reports over HTTP and hand them to Kafka."""
+"""Offer the plans of a directory and take their reports over HTTP until SIGTERM or SIGINT.
+
+A report is acknowledged when it is on the disk. Put a proxy with TLS in front. CALMSTREAM_*
+variables hold further settings, see docs/gateway.md.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +30,6 @@ when its window ends."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Offer the plans of a directory and take their reports over HTTP until SIGTERM "
-        "or SIGINT. A report is acknowledged when it is on the disk. Put a proxy with TLS in "
-        "front. CALMSTREAM_* variables hold further settings, see docs/gateway.md."
-    )
     parser.add_argument(
         "--plans", required=True, metavar="DIR", help="directory of signed plans, *.json"
     )

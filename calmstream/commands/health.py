@@ -1,4 +1,4 @@
-"""``calmstream health``: is the service on this machine alive? For container health checks."""
+"""Exit 0 if /livez answers 200, else 1 with the reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ TIMEOUT_SECONDS = 2.0
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Exit 0 if /livez answers 200, else 1 with the reason."
     parser.add_argument(
         "--http-port",
         type=int,

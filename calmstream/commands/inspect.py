@@ -1,4 +1,7 @@
-"""``calmstream inspect``: shows the progress of a plan from its topics alone."""
+"""Show the progress of counting and publishing as of the last checkpoints.
+
+Reads the plan's topics once, joins no consumer group and writes nothing.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,6 @@ from calmstream.terminal import Console, grid
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Read the plan's topics once and show the progress of counting and publishing "
-        "as of the last checkpoints. Joins no consumer group and writes nothing."
-    )
     result_options.add_results(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 

@@ -1,4 +1,7 @@
-"""``calmstream keys``: an operator's root and signing keys, and certificates."""
+"""Make keys that sign plans, and certify them.
+
+Keep the root key offline: it certifies signing keys, and applications trust it.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,6 @@ from calmstream.producer.signed.certificate import Statement, canonical
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Keys that sign plans. Keep the root key offline: it certifies signing keys, "
-        "and applications trust it."
-    )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     new = actions.add_parser(
         "new",

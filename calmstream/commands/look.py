@@ -1,4 +1,7 @@
-"""``calmstream look``: what a table or a data dictionary says, and the dictionary for a plan."""
+"""Show what a table says: its columns, their labels, what is left out and why.
+
+Write the data dictionary that calmstream plan takes.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,6 @@ from calmstream.terminal import Console
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Show what a table says: its columns, their labels, what is left out and why. Write the "
-        "data dictionary that calmstream plan takes."
-    )
     parser.add_argument(
         "data",
         metavar="TABLE",

@@ -1,4 +1,7 @@
-"""``calmstream plan``: makes a plan from a data dictionary or a table."""
+"""Design a collection: what each group of users reports, by which mechanism and for how long.
+
+Print how precise shares will be, and for how many reports.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +33,6 @@ _FIRST_USERS = 100_000  # number of reports with which the search for a goal beg
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Design a collection: what each group of users reports, by which mechanism and "
-        "for how long. Print how precise shares will be, and for how many reports."
-    )
     parser.add_argument(
         "data",
         metavar="DATA",

@@ -1,4 +1,9 @@
-"""``calmstream produce``: a table of records as a population of reporting devices."""
+"""Simulate devices that report the records of a table.
+
+Each row is a device that perturbs its record and reports within the plan's guarantee; every run has
+other devices. For first trials and load tests. Exit code 3: the plan ended before every device was
+asked.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +41,6 @@ UNFINISHED = 3  # exit code: nothing failed, but the plan ended before every dev
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Simulate devices: each row of a table is a device that perturbs its record "
-        "and reports within the plan's guarantee; every run has other devices. For first trials "
-        "and load tests. Exit code 3: the plan ended before every device was asked."
-    )
     arguments.add_plan(parser)
     arguments.add_broker(parser)
     what = parser.add_mutually_exclusive_group(required=True)

@@ -1,4 +1,7 @@
-"""``calmstream query``: any table of a plan, from its kept counts."""
+"""Compute a table over any attributes of the plan, published or not, from the kept counts.
+
+A question costs no privacy. Joins no consumer group and writes nothing.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +26,6 @@ TABLE = "table"  # the format for people
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Compute a table over any attributes of the plan, published or not, from the counts that "
-        "the publisher keeps. A question costs no privacy. Joins no consumer group and writes "
-        "nothing."
-    )
     result_options.add_results(parser)
     parser.add_argument(
         "--attributes",

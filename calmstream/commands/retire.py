@@ -1,4 +1,9 @@
-"""``calmstream retire``: end a plan: no more reports, last finals, everything else deleted."""
+"""End a plan: no more reports, last finals, then all but the results is deleted.
+
+Let the reports topics refuse reports; count and publish until the present window is final, which
+takes until its end plus grace; then delete reports, state and dead letters. Snapshots and counts
+stay. If the command is interrupted, run it again.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +35,6 @@ from calmstream.service import Service
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Let the reports topics refuse reports; count and publish until the present "
-        "window is final, which takes until its end plus grace; then delete reports, state and "
-        "dead letters. Snapshots and counts stay. If the command is interrupted, run it again."
-    )
     arguments.add_plan(parser)
     arguments.add_broker(parser)
     parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")

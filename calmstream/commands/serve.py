@@ -1,4 +1,9 @@
-"""``calmstream serve``: answer questions about results over HTTP, and serve the page."""
+"""Serve the results of plans until SIGTERM or SIGINT.
+
+A page for people, and tables, series and events for programs. Everything is read-only and comes
+from the topics of snapshots and counts. Put a proxy with TLS in front of other addresses than
+loopback. CALMSTREAM_* variables hold further settings, see docs/serving.md.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +28,6 @@ _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Serve the results of plans until SIGTERM or SIGINT: a page for people, and "
-        "tables, series and events for programs. Everything is read-only and comes from the "
-        "topics of snapshots and counts. Put a proxy with TLS in front of other addresses than "
-        "loopback. CALMSTREAM_* variables hold further settings, see docs/serving.md."
-    )
     arguments.add_plans(parser)
     parser.add_argument("--host", help="address to serve on (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, help="port to serve on (default: 8090); 0: any")

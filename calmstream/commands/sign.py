@@ -1,4 +1,7 @@
-"""``calmstream sign``: a plan becomes an envelope that devices accept."""
+"""Sign a plan made with --lineage NAME@FILE.pub.
+
+Devices whose application trusts the root accept the result.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,6 @@ from calmstream.producer.signed.certificate import Certificate, certificate_of, 
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Sign a plan made with --lineage NAME@FILE.pub. Devices whose application "
-        "trusts the root accept the result."
-    )
     parser.add_argument("plan", metavar="PLAN", help="the plan document")
     parser.add_argument("--key", required=True, metavar="FILE", help="private signing key")
     parser.add_argument("--certificate", required=True, metavar="FILE", help="of that key")

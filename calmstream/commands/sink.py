@@ -1,4 +1,9 @@
-"""``calmstream sink``: keep published tables in PostgreSQL or Parquet files."""
+"""Follow the snapshots topic and store every complete set of tables until SIGTERM or SIGINT.
+
+One row for each cell. A set is stored as a whole or not at all, and a newer one replaces it. At a
+start nothing is lost or doubled. Joins no consumer group. With --plans a fault of one plan stops
+only this plan; it is tried again.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +24,6 @@ from calmstream.service import Service, accepted_plans, fetch_limits, noted, ser
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Follow the snapshots topic and store every complete set of tables, one row "
-        "for each cell, until SIGTERM or SIGINT. A set is stored as a whole or not at all, and a "
-        "newer one replaces it. At a start nothing is lost or doubled. Joins no consumer group. "
-        "With --plans a fault of one plan stops only this plan; it is tried again."
-    )
     add_plans(parser)
     parser.add_argument(
         "--to",

@@ -1,4 +1,8 @@
-"""``calmstream status``: one line for each plan of a folder, from the topics alone."""
+"""Show windows, reports, lag, the last final and the health of every plan, one line each.
+
+Reads the topics once and asks who works. Joins no consumer group and writes nothing. Exit code 1 if
+a plan has a fault or cannot be read, finals are late, or devices refuse it.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +30,6 @@ RUNNING = ("well", "not started")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Read the topics of every plan once, ask who works, and show windows, reports, lag, "
-        "the last final and the health of each. Joins no consumer group and writes nothing. Exit "
-        "code 1 if a plan has a fault or cannot be read, finals are late, or devices refuse it."
-    )
     arguments.add_plans(parser, watched=False)
     parser.add_argument("--json", action="store_true", help="print one JSON object a plan")
 

@@ -1,4 +1,7 @@
-"""``calmstream synthesize``: made-up records with the published tables."""
+"""Write made-up records whose tables are the estimated ones.
+
+It costs no privacy. The same question gives the same records.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +38,6 @@ USES = {
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Write made-up records whose tables are the estimated ones. It costs no privacy. The same "
-        "question gives the same records."
-    )
     result_options.add_results(parser)
     parser.add_argument("--records", type=arguments.positive, required=True, metavar="N")
     parser.add_argument(

@@ -1,4 +1,7 @@
-"""``calmstream topics``: create the topics of a plan, or verify the ones that exist."""
+"""Create the topics that are missing, and check the ones that exist.
+
+They get the settings that correctness needs. With --plans, once for each plan of the folder.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,6 @@ from calmstream.service import accepted_plans, noted
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Create the topics that are missing, with the settings that correctness needs, "
-        "and check the ones that exist. With --plans, once for each plan of the folder."
-    )
     arguments.add_plans(parser, watched=False)
 
 

@@ -1,4 +1,8 @@
-"""``calmstream verify``: checks a signed plan as a device would (docs/signed-plans.md)."""
+"""Check signatures, certificate, dates and lineage of a signed plan.
+
+Exit code 0: good; 1: refused; 2: a file cannot be read. The limits of a device's own policy are not
+checked.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +23,6 @@ from calmstream.producer.signed.refusal import PlanRefused
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Check signatures, certificate, dates and lineage of a signed plan. Exit code "
-        "0: good; 1: refused; 2: a file cannot be read. The limits of a device's own policy are "
-        "not checked."
-    )
     parser.add_argument("plan", metavar="SIGNED_PLAN", help="as calmstream sign writes it")
     parser.add_argument(
         "--roots",

@@ -1,4 +1,8 @@
-"""``calmstream watch``: live tables with error bars from the snapshots topic."""
+"""Follow the snapshots topic.
+
+On a terminal, show the newest window and the running total, live; elsewhere, print one block of
+text for each table.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,6 @@ from calmstream.pages.watch import watch
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Follow the snapshots topic. On a terminal, show the newest window and the running total, "
-        "live; elsewhere, print one block of text for each table."
-    )
     result_options.add_results(parser)
     result_options.add_marginal(parser)
     result_options.add_kind(parser, None)

@@ -1,9 +1,8 @@
-"""Answers of ``calmstream query`` for people; the other formats are in `formats`."""
+"""Answers to questions for people; the other formats are in `formats`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from itertools import product
 
 import numpy as np
@@ -14,7 +13,7 @@ from calmstream.consumer.read.summary import Summary
 from calmstream.consumer.read.words import WordShares
 from calmstream.estimators.marginal import Z95
 from calmstream.estimators.plan import Plan
-from calmstream.pages.watch import left_out, numbers, shown_cells
+from calmstream.pages.watch import left_out, numbers, shown_cells, span
 from calmstream.terminal import Console, grid
 
 
@@ -26,12 +25,9 @@ def show(
 ) -> None:
     """Print a table, and beside it the change since other windows."""
     plan = answer.plan
-    about = f"{plan.name}-{plan.digest[:8]}: {dated(plan, answer.windows[0])}"
-    about += f", {answer.reports:,} reports"
-    if where:
-        about += f", where {' and '.join(where)}"
+    about = f", where {' and '.join(where)}" if where else ""
     flags = answer.flags if change is None else (*answer.flags, *change.flags)
-    console.print(" · ".join((about, ", ".join(dict.fromkeys(flags))) if flags else (about,)))
+    console.print(heading(plan, answer.windows[0], answer.reports, flags, about))
     if change is not None:
         console.print(f"change: points since {dated(plan, change.windows[1])}")
     more = ("change", "± 95 %") if change is not None else ()
@@ -49,20 +45,23 @@ def show(
         console.print(line, style="dim")
 
 
+def heading(
+    plan: Plan, windows: Windows, reports: int, flags: Sequence[str] = (), about: str = ""
+) -> str:
+    """Return the first line of an answer; it may be ``about`` some of the people only."""
+    text = f"{plan.name}-{plan.digest[:8]}: {dated(plan, windows)}, {reports:,} reports{about}"
+    return " · ".join(filter(None, (text, ", ".join(dict.fromkeys(flags)))))
+
+
 def dated(plan: Plan, windows: Windows) -> str:
-    start, end = (
-        datetime.fromtimestamp(ms / 1000, UTC)
-        for ms in (plan.window_start(windows.first), plan.window_end(windows.last))
-    )
-    clock = "%H:%M" if plan.window % 60 == 0 else "%H:%M:%S"
-    until = clock if start.date() == end.date() else f"%Y-%m-%d {clock}"
-    return f"{windows} ({start.strftime(f'%Y-%m-%d {clock}')} to {end.strftime(until)} UTC)"
+    ends = plan.window_start(windows.first), plan.window_end(windows.last)
+    first, last = (ms / 1000 for ms in ends)
+    return f"{windows} ({span(first, last, '%H:%M' if plan.window % 60 == 0 else '%H:%M:%S')})"
 
 
 def show_summary(console: Console, found: Summary) -> None:
-    plan, table = found.plan, found.table
-    about = f"{plan.name}-{plan.digest[:8]}: {found.windows}, {found.reports:,} reports"
-    console.print("\n".join(filter(None, (about, ", ".join(table.flags)))))
+    table = found.table
+    console.print(heading(found.plan, found.windows, found.reports, table.flags))
     unit = f" ({table.unit})" if table.unit else ""
     console.print(f"{' and '.join(table.attributes)}{unit}")
     shown = grid(*table.given, "statistic", right=("value", "95 % interval"))
@@ -77,11 +76,9 @@ MOST_SHOWN = 40  # maximum number of words of one population that are shown
 
 def show_words(console: Console, answer: WordShares) -> None:
     """Print the words that are seen, the largest first, and what is not seen."""
-    plan = answer.plan
-    about = f"{plan.name}-{plan.digest[:8]}: {dated(plan, answer.windows[0])}"
-    flags = ", ".join(flag for flag in answer.flags if flag != "words")
-    said = f"{about}, {answer.reports:,} reports about {' and '.join(answer.attributes)}"
-    console.print(" · ".join(filter(None, (said, flags))))
+    flags, about = [*answer.flags], f" about {' and '.join(answer.attributes)}"
+    flags.remove("words")
+    console.print(heading(answer.plan, answer.windows[0], answer.reports, flags, about))
     words = answer.labels[-1]
     labels = answer.labels[0] if len(answer.labels) > 1 else ("",)
     parts = [part.reshape(len(labels), -1) for part in (answer.table, answer.stderr, answer.seen)]

@@ -87,12 +87,17 @@ def header(manifest: Manifest) -> str:
     window = f"window {manifest.window}"
     if manifest.kind is Kind.TOTAL:
         window = f"windows 0 to {manifest.window}"
-    start, end = (datetime.fromtimestamp(t, UTC) for t in (manifest.start, manifest.end))
-    until = f"{end:%H:%M:%S}" if start.date() == end.date() else f"{end:%Y-%m-%d %H:%M:%S}"
     return (
-        f"{manifest.name} · {window} · {start:%Y-%m-%d %H:%M:%S} to {until} UTC · "
+        f"{manifest.name} · {window} · {span(manifest.start, manifest.end)} · "
         f"{KINDS[manifest.kind]} · revision {sum(manifest.revision):,}"
     )
+
+
+def span(start: float, end: float, clock: str = "%H:%M:%S") -> str:
+    """Return two times in UTC, from seconds since the epoch; the same date comes once."""
+    first, last = (datetime.fromtimestamp(second, UTC) for second in (start, end))
+    until = clock if first.date() == last.date() else f"%Y-%m-%d {clock}"
+    return f"{first.strftime(f'%Y-%m-%d {clock}')} to {last.strftime(until)} UTC"
 
 
 def truth(manifest: Manifest) -> str:

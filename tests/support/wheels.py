@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+
+
+def service_modules() -> set[str]:
+    """Return the modules of the packages that ``calmstream[service]`` adds."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = {
+        _as_name(re.split(r"[><=;\[ ]", requirement)[0])
+        for requirement in project["optional-dependencies"]["service"]
+    }
+    return {
+        module
+        for module, distributions in packages_distributions().items()
+        if named & set(map(_as_name, distributions)) and not module.startswith("_")
+    }
+
+
+def _as_name(distribution: str) -> str:
+    return distribution.lower().replace("_", "-")
 
 
 def wheel(folder: Path, *, commit: str = "", version: str = "") -> Path:

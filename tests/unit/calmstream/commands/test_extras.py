@@ -5,18 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterable
-from importlib.metadata import packages_distributions
-from pathlib import Path
 
 import pytest
 
 from calmstream.cli import COMMANDS
-from calmstream.cli import SERVICE as MODULES
+from tests.support.wheels import ROOT, service_modules
 
-ROOT = Path(__file__).parents[4]
-SERVICE = sorted(MODULES)
+SERVICE = service_modules()
 FREE = {"device", "health", "keys", "sign", "verify"}  # commands that need nothing of the service
 
 # Stands before every other finder, as if the packages were not there.
@@ -57,22 +53,6 @@ def refused(done: subprocess.CompletedProcess[str]) -> str:
     assert "Traceback" not in text
     assert "internal error" not in text
     return text
-
-
-def test_the_modules_are_those_of_the_extra() -> None:
-    """Check that `SERVICE` has the modules of all packages that the extra names."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert list(project["optional-dependencies"]) == ["service"]
-    named = {
-        re.split(r"[><=;\[ ]", requirement)[0].lower().replace("_", "-")
-        for requirement in project["optional-dependencies"]["service"]
-    }
-    imported: dict[str, set[str]] = {}
-    for module, distributions in packages_distributions().items():
-        for distribution in distributions:
-            imported.setdefault(distribution.lower().replace("_", "-"), set()).add(module)
-    modules = {m for name in named for m in imported[name] if not m.startswith("_")}
-    assert modules == MODULES
 
 
 @pytest.mark.parametrize("command", sorted(set(COMMANDS) - FREE)[::6])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.support.producer import START
 from tests.support.signed import Operator
+from tests.support.wheels import service_modules
 
 ROOT = Path(__file__).parents[4]
 MODULES, LINES = 20, 2_500  # after the import of a reporter
@@ -23,9 +24,7 @@ reporter = Reporter(
     policy=Policy(roots=[sys.argv[3]]),
 )
 assert reporter.report({{}}) is not None
-from calmstream.cli import SERVICE
-assert not SERVICE & set(sys.modules)
-del sys.modules["calmstream.cli"]
+assert not {service_modules()} & set(sys.modules)
 """
 
 

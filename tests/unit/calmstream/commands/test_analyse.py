@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from calmstream.commands import analyse
+from calmstream.commands.analyse import NO_CAUSE, joint, render_causes, render_tree
 from calmstream.estimators.analysis.report import causes
 from calmstream.estimators.cause import Cause, LabelShift
 from calmstream.estimators.domain import Attribute, Domain
-from calmstream.pages import analyse
-from calmstream.pages.analyse import NO_CAUSE, joint, render_causes, render_tree
 from calmstream.terminal import Console
 
 DOMAIN = Domain(
