@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.populations import population
+from calmstream.commands.analyse import about
 from calmstream.estimators.analysis.report import causes
 from calmstream.estimators.methods.noise_aware import NoiseAware
 from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.population import collect, local_plan
-from calmstream.commands.analyse import about
 
 PICTURE = Path(__file__).resolve().parents[2] / "docs" / "pictures" / "causes.svg"
 DEVICES, EPSILON, LABELS = 400_000, "2", 8
