@@ -1,24 +1,23 @@
 """Privacy accounting of DP Marginals: what releases cost, and what (epsilon, delta) allows.
 
 Half of delta is for the thresholds on unseen values, the other half for the composition of noise
-and quantiles, by its exact profile (:mod:`.composition`).
+and quantiles, by its exact profile (:mod:`.composition`), with a margin for floating point.
 
 The bound of zero-concentrated DP (Bun and Steinke 2016) is stated beside it, and gives the share of
 the quantiles. Costs rho add up, and rho-zCDP gives (rho + 2 sqrt(rho ln(2/delta)), delta/2)-DP, so
 the whole budget is ``rho = (sqrt(eps + ln(2/delta)) - sqrt(ln(2/delta)))^2``. This corrects Theorem
 1.1 of the paper, which lacks a square as printed.
 
-Neighbouring data sets differ by one user's record, added or removed. Every number is rounded in
-favour of privacy: budgets down, variances up.
+Neighbouring data sets differ by one user's record, added or removed.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
-from math import floor, isqrt
+from math import floor, isqrt, log, sqrt
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.central.composition import delta_at
@@ -26,17 +25,10 @@ from calmstream.estimators.central.noise import LARGEST
 from calmstream.estimators.randomness import parse_epsilon
 
 BOUND = "numerical"  # how plans, accounts and releases name the exact profile
-_UP = Context(prec=60, rounding=ROUND_CEILING)
-_DOWN = Context(prec=60, rounding=ROUND_FLOOR)
-# Sixty digits make the loss by rounding negligible.
-
-_DELTA = re.compile(r"0\.[0-9]{1,40}|[1-9](\.[0-9]{1,20})?e-[0-9]{1,2}", re.ASCII)
-"""Delta as plans write it, for example "0.000001" or "1e-6"."""
-
 QUANTILE_SHARE = Fraction(1, 10)  # of rho, for the contribution limits (Remark 1.2)
 QUANTILE_BITS = 24  # a quantile's epsilon is rounded down to a multiple of 2^-24: integers suffice
 
-
+_DELTA = re.compile(r"0\.[0-9]{1,40}|[1-9](\.[0-9]{1,20})?e-[0-9]{1,2}", re.ASCII)
 _MARGIN = 1e-7  # share of delta left to errors of floating point, which are smaller
 _PRECISION_BITS = 24  # of the precision of noise, so that all machines plan the same
 
@@ -85,7 +77,8 @@ class Spend:
 
     def zcdp_epsilon(self, delta: str) -> float:
         """Return the epsilon of the composition at half of delta by zCDP, which is larger."""
-        return float(epsilon_of(self.rho, delta)) if self.rho else 0.0
+        rho = float(self.rho)
+        return rho + 2 * sqrt(rho * log(2 / float(parse_delta(delta))))
 
     def epsilon(self, delta: str) -> float:
         """Return the epsilon of the composition at half of delta."""
@@ -115,32 +108,12 @@ def parse_delta(text: object) -> Decimal:
 
 
 def rho_budget(epsilon: str, delta: str) -> Fraction:
-    """Return rho of (epsilon, delta)-DP at half of delta, rounded down by less than 1e-50 of it."""
-    loss, log = parse_epsilon(epsilon), _log_two_over(parse_delta(delta))
-    # eps^2 / (sqrt(eps + log) + sqrt(log))^2 is the same number without cancellation; all
-    # roundings make the denominator larger.
-    roots = _UP.add(_root(_UP.add(loss, log)), _root(log))
-    share = _DOWN.divide(loss, roots)
-    return Fraction(_DOWN.multiply(share, share))
-
-
-def epsilon_of(rho: Fraction, delta: str) -> Decimal:
-    """Return the epsilon of rho at half of delta, rho + 2 sqrt(rho ln(2/delta)), rounded up."""
-    exact = _UP.divide(Decimal(rho.numerator), Decimal(rho.denominator))
-    root = _root(_UP.multiply(exact, _log_two_over(parse_delta(delta))))
-    return _UP.add(exact, _UP.multiply(Decimal(2), root))
-
-
-def _log_two_over(delta: Decimal) -> Decimal:
-    """Return ln(2 / delta), rounded up."""
-    # Decimal rounds logarithms and roots to the nearest number, whatever the context says. The next
-    # larger number is above the true value.
-    return _UP.next_plus(_UP.ln(_UP.divide(Decimal(2), delta)))
-
-
-def _root(value: Decimal) -> Decimal:
-    """Return the square root, rounded up."""
-    return _UP.next_plus(_UP.sqrt(value))
+    """Return rho of (epsilon, delta)-DP at half of delta, the same on all machines."""
+    with localcontext(prec=60):
+        loss, logarithm = parse_epsilon(epsilon), (2 / parse_delta(delta)).ln()
+        # eps^2 / (sqrt(eps + log) + sqrt(log))^2 is the same number without cancellation.
+        share = loss / ((loss + logarithm).sqrt() + logarithm.sqrt())
+        return Fraction(share * share)
 
 
 def allocate(epsilon: str, delta: str, levels: int, releases: int) -> Spend:
@@ -178,7 +151,7 @@ def _largest_precision(epsilon: str, delta: str, quantiles: int, quantile: Fract
     # A little of delta is left, so that the sum of all releases fits on machines that round
     # differently.
     allowed = float(parse_delta(delta)) / 2 * (1 - 3 * _MARGIN)
-    scale = Fraction(rho_budget(epsilon, delta)) / (1 << _PRECISION_BITS)
+    scale = rho_budget(epsilon, delta) / (1 << _PRECISION_BITS)
 
     def fits(number: int) -> bool:
         precision = float(number * scale)
