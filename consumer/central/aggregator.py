@@ -130,7 +130,7 @@ class Aggregator:
             self.health.turned()
 
     def _verify_topics(self) -> TopicWatch:
-        found = self._topics.describe([self._names.raw, self._names.releases])
+        found = self._claims.bind()
         refuse(central_faults(self._names, found))
         watch = TopicWatch(
             lambda now: central_faults(self._names, now),
@@ -139,7 +139,6 @@ class Aggregator:
             self._clock,
             create="create it again (calmstream central topics); its records are lost",
         )
-        self._context.account.bind(found[self._names.releases].id)
         self._claims.follow()
         starts = self._topics.log_starts(self._names.raw_partitions)
         self._positions = {partition.number: start for partition, start in starts.items()}

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from calmstream.broker.transport import Partition, Sink
-from calmstream.common.errors import FatalError, ForeignRecord, RecoverableError
+from calmstream.broker.topic_facts import central_faults, refuse
+from calmstream.broker.transport import Partition, Sink, TopicInfo
+from calmstream.common.errors import ForeignRecord, RecoverableError
 from calmstream.consumer.central.config import SEND_SECONDS, AggregatorContext
 from calmstream.consumer.runtime.read_topics import TopicReader
 from calmstream.estimators.central.release_reading import ReleaseOwners
@@ -20,8 +21,7 @@ class Claims:
     """Per window: `follow`; if it is not `taken`, `append`; release it only if it is `held`."""
 
     def __init__(self, context: AggregatorContext, sink: Sink) -> None:
-        self._plan = context.plan
-        self._randomness = context.randomness
+        self._context = context
         self._partition = Partition(context.names.releases, 0)
         self._topic = TopicReader(
             context.broker, [self._partition], context.clock, keep_alive=context.health.turned
@@ -30,13 +30,13 @@ class Claims:
         self._owners = ReleaseOwners(context.plan.digest)
         self._own: set[str] = set()
 
-    def topic_id(self) -> str:
-        """Return the id of the releases topic: another one means that the claims are lost."""
-        name = self._partition.topic
-        info = self._topic.topics.describe([name]).get(name)
-        if info is None:
-            raise FatalError(f"topic {name} does not exist; create it: calmstream central topics")
-        return info.id
+    def bind(self) -> dict[str, TopicInfo]:
+        """Bind the account to this releases topic, which has its claims; describe both topics."""
+        names = self._context.names
+        found = self._topic.topics.describe([names.raw, names.releases])
+        refuse(fault for fault in central_faults(names, found) if fault.stops)
+        self._context.account.bind(found[names.releases].id)
+        return found
 
     def taken(self, window: int) -> bool:
         return window in self._owners.owners
@@ -47,7 +47,7 @@ class Claims:
                 self._owners.read(record.value)
 
     def append(self, window: int) -> None:
-        nonce = self._randomness.bytes(NONCE_BYTES).hex()
+        nonce = self._context.randomness.bytes(NONCE_BYTES).hex()
         # Noted before the send: the claim is valid even if its acknowledgement is lost. The next
         # attempt has another nonce: of one key, compaction would keep the later record, which can
         # lie behind the claim of another aggregator.
@@ -55,7 +55,7 @@ class Claims:
         self._sink.send(
             self._partition.topic,
             claim_key(nonce),
-            encode_claim(self._plan, window, nonce),
+            encode_claim(self._context.plan, window, nonce),
             partition=0,
         ).wait(SEND_SECONDS)
 

@@ -58,7 +58,7 @@ class Publication:
         self._account = context.account
         self._claims = claims
         self._sink = sink
-        self._paid = {entry.release for entry in context.account.read().entries}
+        self._paid = set(context.account.read().entries)
         self._prepared: Prepared | None = None
         self._unsent: deque[tuple[str, bytes]] = deque()
         self._sending: int | None = None
@@ -80,14 +80,14 @@ class Publication:
         if self._prepared is None:
             rows = take(window)  # also for a window that is skipped, so that it is forgotten
             ledger = self._account.read()
-            self._paid |= {entry.release for entry in ledger.entries}
+            self._paid |= set(ledger.entries)
             if not self.wants(window):
                 self._skip(window)
                 return
             ledger.pay(str(window), self._plan.method.spend)  # refused before a claim is made
             self._prepared = self._while_alive("preparing a release", lambda: self._code(rows))
         yield "prepared"
-        self._account.bind(self._claims.topic_id())
+        self._claims.bind()
         self._claims.append(window)
         yield "claimed"
         nonce = self._claims.held(window)

@@ -7,7 +7,8 @@ of the release can be published and never refunded; no release is made twice: it
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -25,26 +26,25 @@ class BudgetSpent(FatalError):  # noqa: N818 - it is a refusal, not a defect
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """One release; its cost counts whether or not it is known to be published."""
+    """The cost of one release, which counts whether or not it is known to be published."""
 
-    release: str
     cost: Spend
     published: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The account of all privacy costs under one plan."""
+    """The account of all privacy costs under one plan, by release."""
 
     plan: str
     epsilon: str
     delta: str
-    entries: tuple[LedgerEntry, ...] = ()
+    entries: Mapping[str, LedgerEntry] = field(default_factory=dict)
     topic: str = ""
 
     @property
     def spent(self) -> Spend:
-        return sum((entry.cost for entry in self.entries), NOTHING)
+        return sum((entry.cost for entry in self.entries.values()), NOTHING)
 
     @property
     def spent_share(self) -> float:
@@ -64,29 +64,25 @@ class Ledger:
 
     def pay(self, release: str, cost: Spend) -> Ledger:
         """Return the ledger with a release's cost, to be stored before the release is computed."""
-        for entry in self.entries:
-            if entry.release == release:
-                state = "was published" if entry.published else "was begun and may be published"
-                raise BudgetSpent(
-                    f"release {release} {state}; to make it again would cost its budget twice"
-                )
+        if before := self.entries.get(release):
+            state = "was published" if before.published else "was begun and may be published"
+            raise BudgetSpent(
+                f"release {release} {state}; to make it again would cost its budget twice"
+            )
         if not (self.spent + cost).fits(self.epsilon, self.delta):
             raise BudgetSpent(
                 f"release {release} is refused: the privacy budget is spent ({self.summary()})"
             )
-        return replace(self, entries=(*self.entries, LedgerEntry(release, cost)))
+        return replace(self, entries={**self.entries, release: LedgerEntry(cost)})
 
     def finish(self, release: str) -> Ledger:
-        entries = (
-            replace(entry, published=True) if entry.release == release else entry
-            for entry in self.entries
-        )
-        return replace(self, entries=tuple(entries))
+        done = replace(self.entries[release], published=True)
+        return replace(self, entries={**self.entries, release: done})
 
     def summary(self) -> str:
         spent = self.spent
         shown, other = spent.epsilon(self.delta), spent.zcdp_epsilon(self.delta)
-        beside = f" ({other:.4g} by zCDP)" if spent.rho else ""
+        beside = f" ({other:.4g} by zCDP)" if self.entries else ""
         return f"{len(self.entries)} releases, epsilon {shown:.4g} of {self.epsilon}{beside}"
 
     def to_bytes(self) -> bytes:
@@ -99,14 +95,14 @@ class Ledger:
             "topic": self.topic,
             "entries": [
                 {
-                    "release": entry.release,
+                    "release": release,
                     "precision": str(entry.cost.precision),
                     "quantiles": entry.cost.levels,
                     "quantile_epsilon": str(entry.cost.quantile_epsilon),
                     "delta": str(entry.cost.delta),
                     "published": entry.published,
                 }
-                for entry in self.entries
+                for release, entry in self.entries.items()
             ],
         }
         document = {**body, "sha256": _checksum(body)}
@@ -122,23 +118,20 @@ def read_ledger(raw: bytes) -> Ledger:
                 f"the budget account has version {document['version']!r}; this release reads "
                 f"{LEDGER_VERSION}"
             )
-        body = {name: value for name, value in document.items() if name != "sha256"}
-        if document["sha256"] != _checksum(body):
+        if document.pop("sha256") != _checksum(document):
             raise FatalError("the budget account is damaged: its checksum does not match")
-        entries = tuple(_entry(entry) for entry in document["entries"])
-        return Ledger(body["plan"], body["epsilon"], body["delta"], entries, body["topic"])
+        entries = {entry["release"]: _entry(entry) for entry in document["entries"]}
+        head = (document[name] for name in ("plan", "epsilon", "delta"))
+        return Ledger(*head, entries, document["topic"])
     except (KeyError, TypeError, ValueError) as error:
         raise FatalError(f"the budget account is not readable: {error}") from None
 
 
-def _entry(document: dict[str, Any]) -> LedgerEntry:
-    cost = Spend(
-        Fraction(document["precision"]),
-        document["quantiles"],
-        Fraction(document["quantile_epsilon"]),
-        Fraction(document["delta"]),
+def _entry(entry: dict[str, Any]) -> LedgerEntry:
+    precision, epsilon, delta = (
+        Fraction(entry[name]) for name in ("precision", "quantile_epsilon", "delta")
     )
-    return LedgerEntry(document["release"], cost, document["published"])
+    return LedgerEntry(Spend(precision, entry["quantiles"], epsilon, delta), entry["published"])
 
 
 def _checksum(body: dict[str, Any]) -> str:

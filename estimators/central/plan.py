@@ -7,7 +7,7 @@ import re
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, get_type_hints
 
 import orjson
 
@@ -26,26 +26,7 @@ MAX_LEVELS = 8
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
 _RATIO = re.compile(r"0\.[0-9]{1,4}|1", re.ASCII)
-_STATED = {"model": MODEL, "version": CENTRAL_VERSION, "bound": BOUND}
-_FIELDS: dict[str, type] = {
-    "version": int,
-    "model": str,
-    "name": str,
-    "purpose": str,
-    "owner": str,
-    "columns": list,
-    "epsilon": str,
-    "delta": str,
-    "levels": int,
-    "quantile": str,
-    "spurious": str,
-    "seen_only": bool,
-    "start": int,
-    "window": int,
-    "releases": int,
-    "partitions": int,
-    "bound": str,
-}
+_STATED = {"version": CENTRAL_VERSION, "model": MODEL, "bound": BOUND}
 _OPTIONAL: dict[str, Any] = {"sample": "1", "users": 0}
 
 
@@ -137,9 +118,9 @@ class CentralPlan:
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        # Optional ones are left out where they say nothing: older documents keep their digests.
-        whole, names = asdict(self) | _STATED, (*_FIELDS, *_OPTIONAL)
-        return {name: whole[name] for name in names if whole[name] != _OPTIONAL.get(name)}
+        # Left out where they say nothing: documents from before keep their digests.
+        fields = {n: v for n, v in asdict(self).items() if v != _OPTIONAL.get(n)}
+        return _STATED | fields
 
     def to_bytes(self) -> bytes:
         return orjson.dumps(self.to_json(), option=orjson.OPT_SORT_KEYS)
@@ -160,11 +141,16 @@ def read_central_plan(raw: bytes) -> CentralPlan:
     if not isinstance(document, dict) or document.get("model") != MODEL:
         raise PlanError("this plan is not central: it is for perturbed reports, not raw records")
     for name, value in _STATED.items():
-        if document.get(name) != value:
-            raise PlanError(f"{name}: expected {value}, got {document.get(name)!r:.40}")
-    types = {name: type(value) for name, value in _OPTIONAL.items()}
-    fields = read_object(document, "plan", _FIELDS, types)
+        stated = document.pop(name, None)
+        if (type(stated), stated) != (type(value), value):
+            raise PlanError(f"{name}: expected {value}, got {stated!r:.40}")
+    types = {**get_type_hints(CentralPlan), "columns": list}
+    fields = read_object(
+        document,
+        "plan",
+        {name: kind for name, kind in types.items() if name not in _OPTIONAL},
+        {name: types[name] for name in _OPTIONAL},
+    )
     if not all(isinstance(column, str) for column in fields["columns"]):
         raise PlanError("columns: expected strings")
-    own = {name: value for name, value in fields.items() if name not in _STATED}
-    return CentralPlan(**(own | {"columns": tuple(own["columns"])}))
+    return CentralPlan(**(fields | {"columns": tuple(fields["columns"])}))

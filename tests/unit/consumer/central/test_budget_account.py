@@ -33,7 +33,7 @@ def test_a_second_release_after_the_budget_is_spent_is_refused(tmp_path: Path) -
     again = BudgetAccount(tmp_path / "budget.json", PLAN)
     with pytest.raises(BudgetSpent, match="was published"):
         again.pay("0", cost(1))
-    assert again.read().entries[0].published
+    assert again.read().entries["0"].published
 
 
 def _die_after_paying(path: Path) -> None:
@@ -67,13 +67,13 @@ def test_a_payment_that_cannot_be_made_durable_is_not_made(
     with pytest.raises(FatalError, match="nothing is released"):
         account.pay("0", cost(2))
     monkeypatch.undo()
-    assert account.read().entries == ()
+    assert account.read().entries == {}
 
 
 def test_a_half_written_payment_is_no_payment(tmp_path: Path) -> None:
     account = fresh(tmp_path / "budget.json")
     (tmp_path / ".budget.json.0123456789abcdef.tmp").write_bytes(b'{"half')
-    assert account.read().entries == ()
+    assert account.read().entries == {}
     assert account.pay("0", cost(2)).spent == cost(2)
 
 
