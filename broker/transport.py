@@ -29,12 +29,11 @@ __all__ = ["Chunk", "Damage", "Headers", "Partition", "Record"]
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """A topic to create; ``settings`` have Kafka's names, -1 replicas are the broker's default."""
+    """A topic to create; ``settings`` have Kafka's names."""
 
     name: str
     partitions: int
     settings: Mapping[str, str] = field(default_factory=dict)
-    replication: int = -1
 
 
 @dataclass(frozen=True, slots=True)

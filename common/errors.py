@@ -36,12 +36,9 @@ class FatalError(CalmstreamError):
     serves many plans stops only the plans of these topics.
     """
 
-    topics: frozenset[str] = frozenset()
-
-
-def concerning(error: FatalError, topics: Iterable[str]) -> FatalError:
-    error.topics = frozenset(topics)
-    return error
+    def __init__(self, message: str = "", topics: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.topics = frozenset(topics)
 
 
 class MissingTopic(FatalError):  # noqa: N818 - names the cause, not the defect

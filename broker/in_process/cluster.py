@@ -10,12 +10,7 @@ from dataclasses import dataclass, replace
 from calmstream.broker.in_process.groups import ConsumerGroup
 from calmstream.broker.in_process.log import PartitionLog
 from calmstream.broker.transport import Headers, Partition, TopicInfo, TopicSpec
-from calmstream.common.errors import (
-    CalmstreamError,
-    FatalError,
-    MissingTopic,
-    concerning,
-)
+from calmstream.common.errors import CalmstreamError, FatalError, MissingTopic
 
 # Kafka's defaults of the settings that calmstream and its tests use.
 _DEFAULTS: Mapping[str, str] = {
@@ -104,7 +99,7 @@ class Cluster:
 
     def logs(self, topic: str) -> tuple[PartitionLog, ...]:
         if topic not in self._topics:
-            raise concerning(MissingTopic(f"topic {topic} does not exist"), [topic])
+            raise MissingTopic(f"topic {topic} does not exist", [topic])
         return self._topics[topic].logs
 
     def send(

@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from calmstream.broker.records import varint, write_headers
 from calmstream.broker.transport import Headers, Partition, Record
-from calmstream.common.errors import FatalError, concerning
+from calmstream.common.errors import FatalError
 
 # The header of a batch; and the attributes and the two zero differences of a record that is alone
 # in its batch.
@@ -58,11 +58,11 @@ class PartitionLog:
 
     def read(self, position: int, limit: int) -> list[Record]:
         if not self.start <= position <= self.end:
-            error = FatalError(
+            raise FatalError(
                 f"{self.partition}: position {position} lies outside the log, which holds "
-                f"{self.start} to {self.end}"
+                f"{self.start} to {self.end}",
+                [self.partition.topic],
             )
-            raise concerning(error, [self.partition.topic])
         first = bisect_left(self.records, position, key=attrgetter("offset"))
         return self.records[first : first + limit]
 

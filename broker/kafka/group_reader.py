@@ -22,7 +22,7 @@ from calmstream.broker.kafka.limits import KafkaLimits, milliseconds
 from calmstream.broker.kafka.readers import ConsumerBase, PartitionCounts, new_consumer
 from calmstream.broker.kafka.translate import translated
 from calmstream.broker.transport import AssignmentChanges, Partition
-from calmstream.common.errors import FatalError, MissingTopic, concerning
+from calmstream.common.errors import FatalError, MissingTopic
 
 # The response to a heartbeat informs a member of a rebalance. The interval between two heartbeats
 # therefore bounds the time until a rebalance begins.
@@ -61,7 +61,7 @@ class KafkaGroupReader(ConsumerBase):
         new = wanted - self._topics
         missing = sorted(new.difference(self._partitions(sorted(new)))) if new else []
         if missing:
-            raise concerning(MissingTopic(f"topic {missing[0]} does not exist"), missing)
+            raise MissingTopic(f"topic {missing[0]} does not exist", missing)
         self._topics = wanted
         with translated("subscribing"):
             self._consumer.subscribe(sorted(wanted), listener=self._notes)

@@ -13,7 +13,7 @@ from calmstream.broker.kafka.client_repairs.missing_calls import partition_state
 from calmstream.broker.kafka.limits import KafkaLimits, milliseconds
 from calmstream.broker.kafka.translate import translated
 from calmstream.broker.transport import Chunk, Partition, Reading
-from calmstream.common.errors import FatalError, MissingTopic, concerning
+from calmstream.common.errors import FatalError, MissingTopic
 
 # Maximum sizes of one fetch response and of its part for one partition. They bound the memory of a
 # reader, however many records wait in the log. Two partitions can fill a response, so that a reader
@@ -104,10 +104,9 @@ class KafkaReader(ConsumerBase):
         for topic, number in sorted(new):
             count = counts.get(topic)
             if count is None:
-                raise concerning(MissingTopic(f"topic {topic} does not exist"), [topic])
+                raise MissingTopic(f"topic {topic} does not exist", [topic])
             if not 0 <= number < count:
-                missing = MissingTopic(f"partition {topic}[{number}] does not exist")
-                raise concerning(missing, [topic])
+                raise MissingTopic(f"partition {topic}[{number}] does not exist", [topic])
         with translated("assigning partitions"):
             self._consumer.assign([TopicPartition(*partition) for partition in partitions])
         self._assigned = frozenset(partitions)

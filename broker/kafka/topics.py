@@ -36,7 +36,7 @@ class KafkaTopics:
         request = {
             spec.name: {
                 "num_partitions": spec.partitions,
-                "replication_factor": spec.replication,
+                "replication_factor": -1,  # the broker's default
                 "configs": dict(spec.settings),
             }
             for spec in wanted.values()

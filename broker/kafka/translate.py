@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from kafka import errors as kafka_errors
 
-from calmstream.common.errors import (
-    CalmstreamError,
-    FatalError,
-    MissingTopic,
-    RecoverableError,
-    concerning,
-)
+from calmstream.common.errors import CalmstreamError, FatalError, MissingTopic, RecoverableError
 
 _REFUSED = "the broker refused the credentials"
 _TOO_LARGE = "the record is too large for the topic's max.message.bytes or for the client"
@@ -48,9 +42,9 @@ _RECOVERABLE = (
 )
 
 
-def lacks(right: str, doing: str) -> FatalError:
+def lacks(right: str, doing: str, topics: Iterable[str] = ()) -> FatalError:
     why = f"not authorised: the principal lacks {right} (calmstream acl lists what roles need)"
-    return FatalError(f"{doing}: {why}")
+    return FatalError(f"{doing}: {why}", topics)
 
 
 def translate(error: BaseException, doing: str, right: str = "") -> CalmstreamError:
@@ -64,10 +58,10 @@ def translate(error: BaseException, doing: str, right: str = "") -> CalmstreamEr
     if isinstance(error, kafka_errors.AuthorizationError):
         of_group = isinstance(error, kafka_errors.GroupAuthorizationFailedError)
         right += " on the group" if of_group else ""
-        return concerning(lacks(right, doing), _topics(error))
+        return lacks(right, doing, _topics(error))
     for fatal, meaning in _FATAL.items():
         if isinstance(error, fatal):
-            return concerning(FatalError(f"{doing}: {meaning}"), _topics(error))
+            return FatalError(f"{doing}: {meaning}", _topics(error))
     late = isinstance(error, kafka_errors.KafkaTimeoutError)
     if late or isinstance(error, _RECOVERABLE) or getattr(error, "retriable", False):
         why = "did not answer in time" if late else f"is not ready ({type(error).__name__})"

@@ -371,9 +371,7 @@ class SharedGroup:
 
 def equal_error(error: FatalError) -> FatalError:
     """Return an equal error without its traceback, which would keep its frames alive."""
-    fresh = type(error)(*error.args)
-    fresh.topics = error.topics
-    return fresh
+    return type(error)(str(error), error.topics)
 
 
 def _of(partitions: frozenset[Partition], topics: frozenset[str]) -> frozenset[Partition]:

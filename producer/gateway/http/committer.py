@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import islice
+from queue import SimpleQueue
 
 from calmstream.common.clock import Clock
 from calmstream.estimators.plan import Plan
@@ -15,7 +16,6 @@ from calmstream.producer.gateway.durable.entries import SealedBatch, SpoolEntry
 from calmstream.producer.gateway.durable.plan_spool import Result, SpoolOutcome
 from calmstream.producer.gateway.durable.spool import Spool
 from calmstream.producer.gateway.encoding import BatchHead
-from calmstream.producer.gateway.http.delivery import Sealed
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 
 SEAL_SECONDS = 0.02  # least time between two looks for what leaves
@@ -47,20 +47,19 @@ class Committer:
     """Writes whatever has arrived while the last group was written, as one group.
 
     Requests :meth:`submit`, in their loop's thread; the other methods but :meth:`run` are safe from
-    any thread. None blocks. The batches that leave go to ``sealed``. ``turned`` is when the
-    committer last turned, on the monotonic clock.
+    any thread. None blocks. ``sealed`` has the batches to send, ``turned`` is when the committer
+    last turned, on the monotonic clock.
     """
 
     def __init__(
         self,
         spool: Spool,
-        sealed: Sealed,
         loop: asyncio.AbstractEventLoop,
         metrics: GatewayMetrics,
         clock: Clock,
     ) -> None:
         self._spool = spool
-        self._sealed = sealed
+        self.sealed = SimpleQueue[tuple[Plan, SealedBatch]]()
         self._loop = loop
         self._metrics = metrics
         self._clock = clock
@@ -194,4 +193,4 @@ class Committer:
 
     def _put(self, batches: Iterable[tuple[Plan, SealedBatch]]) -> None:
         for each in batches:
-            self._sealed.put(each)
+            self.sealed.put(each)

@@ -19,6 +19,7 @@ from calmstream.producer.gateway.durable.entries import SealedBatch
 from calmstream.producer.gateway.durable.plan_spool import over_at
 from calmstream.producer.gateway.durable.spool import Spool
 from calmstream.producer.gateway.encoding import BatchHead
+from calmstream.producer.gateway.http.committer import Committer
 from calmstream.producer.gateway.metrics import Failure
 from calmstream.producer.gateway.sender import BatchSender
 
@@ -32,9 +33,6 @@ _LOST = {
     Failure.DAMAGED: "batch lost: the disk of the spool has changed it",
 }
 
-Sealed = queue.SimpleQueue[tuple[Plan, SealedBatch]]
-"""The batches on their way from the thread of the spool to the thread that sends."""
-
 
 @dataclass(slots=True)
 class _PlanQueue:
@@ -46,10 +44,10 @@ class _PlanQueue:
 
 
 class BatchDelivery:
-    """Sends the batches that arrive in ``sealed``, of all plans, over one connection.
+    """Sends what the committer has sealed, of all plans, over one connection.
 
     Memory: the bodies of at most ``BatchSender.most`` batches per plan, and 200 bytes for each
-    other batch that waits. ``settle`` gets each batch once, and whether it was acknowledged.
+    other batch that waits. The committer gets each batch once, and whether it was acknowledged.
     ``trouble`` is the latest error of the broker or of the disk, ``turned`` when the loop last
     turned, on the monotonic clock.
     """
@@ -57,15 +55,13 @@ class BatchDelivery:
     def __init__(
         self,
         spool: Spool,
-        sealed: Sealed,
-        settle: Callable[[str, BatchHead, bool], object],
+        committer: Committer,
         connect: Callable[[], Sink],
         names: Callable[[Plan], TopicNames],
         clock: Clock,
     ) -> None:
         self._spool = spool
-        self._sealed = sealed
-        self._settle = settle
+        self._committer = committer
         self._connect = connect
         self._names = names
         self._clock = clock
@@ -92,7 +88,7 @@ class BatchDelivery:
         """Send what is due and note what is settled; before, wait up to ``seconds`` for a batch."""
         with contextlib.suppress(queue.Empty):
             while True:
-                plan, batch = self._sealed.get(timeout=seconds)
+                plan, batch = self._committer.sealed.get(timeout=seconds)
                 seconds = 0.0
                 if plan.digest not in self._queues:
                     self._queues[plan.digest] = self._queue(plan)
@@ -139,13 +135,13 @@ class BatchDelivery:
             window=batch.period,
             reports=batch.n,
         )
-        self._settle(plan.digest, batch, False)
+        self._committer.settle(plan.digest, batch, False)
 
     def _step(self, of: _PlanQueue) -> None:
         present = self._spool.mark.present()
         self._send_waiting(of, present)
         for acknowledged in of.sender.step():
-            self._settle(of.plan.digest, acknowledged, True)
+            self._committer.settle(of.plan.digest, acknowledged, True)
         for batch in of.sender.failing():
             error = batch.error
             assert error is not None
@@ -191,7 +187,9 @@ class BatchDelivery:
     def waiting(self) -> int:
         """Batches that are not settled; safe from any thread."""
         queues = list(self._queues.values())
-        return self._sealed.qsize() + sum(len(q.waiting) + q.sender.in_flight for q in queues)
+        return self._committer.sealed.qsize() + sum(
+            len(q.waiting) + q.sender.in_flight for q in queues
+        )
 
     def close(self) -> None:
         if self._sink is not None:

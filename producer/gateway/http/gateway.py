@@ -24,7 +24,7 @@ from calmstream.producer.gateway.http.app import GatewayApp
 from calmstream.producer.gateway.http.app_keys import AppKeys
 from calmstream.producer.gateway.http.committer import Committer
 from calmstream.producer.gateway.http.cors import Origins
-from calmstream.producer.gateway.http.delivery import BatchDelivery, Sealed
+from calmstream.producer.gateway.http.delivery import BatchDelivery
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.http.plans import CountedPlans, Offered, plan_folder
 from calmstream.producer.gateway.http.settings import GatewaySettings
@@ -121,17 +121,15 @@ class Gateway:
         self._spool = Spool(
             self._folder, self._clock, self.settings.batching(), totals=self.metrics.of_plan
         )
-        sealed = Sealed()
-        self.committer = Committer(self._spool, sealed, loop, self.metrics, self._clock)
+        self.committer = Committer(self._spool, loop, self.metrics, self._clock)
         self._delivery = BatchDelivery(
             self._spool,
-            sealed,
-            self.committer.settle,
+            self.committer,
             self._broker.sink,
             self._names,
             self._clock,
         )
-        await self._recover(sealed)
+        await self._recover()
         threads = [
             self._thread("gateway-spool", self.committer.run),
             self._thread("gateway-delivery", self._delivery.run),
@@ -146,14 +144,14 @@ class Gateway:
         if self._failure is not None:
             raise self._failure
 
-    async def _recover(self, sealed: Sealed) -> None:
+    async def _recover(self) -> None:
         """A large spool takes a while; the role is alive meanwhile."""
         reading = asyncio.ensure_future(asyncio.to_thread(self._spool.recover))
         while not reading.done():
             self.health.turned()
             await asyncio.wait([reading], timeout=_TURN_SECONDS)
         for each in reading.result():
-            sealed.put(each)
+            self.committer.sealed.put(each)
 
     async def _serve(self, stop: threading.Event) -> None:
         settings = self.settings

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from queue import SimpleQueue
 
 import pytest
 
 from calmstream.broker.transport import Sink
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
+from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable.entries import SealedBatch
 from calmstream.producer.gateway.durable.plan_spool import over_at
 from calmstream.producer.gateway.encoding import BatchHead, EncodedBatch
-from calmstream.producer.gateway.http.delivery import RENEW_SECONDS, BatchDelivery, Sealed
+from calmstream.producer.gateway.http.delivery import RENEW_SECONDS, BatchDelivery
 from calmstream.producer.gateway.metrics import Failure, GatewayTotals
 from tests.support.producer import START, FakeClock, ScriptedSink, make_plan, names_of
 
@@ -28,11 +30,12 @@ class Sent(ScriptedSink):
 
 
 class Kept:
-    """A spool of one plan, whose batches have their id twice as their body."""
+    """A spool and a committer of one plan, whose batches have their id twice as their body."""
 
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
         self.plans, self.mark, self.totals = {PLAN.digest: self}, self, GatewayTotals()
+        self.sealed = SimpleQueue[tuple[Plan, SealedBatch]]()
         self.settled: dict[bytes, bool] = {}
         self.readable = True
         self.damaged: set[bytes] = set()
@@ -56,12 +59,10 @@ class Made:
     def __init__(self, script: Callable[[int], int | CalmstreamError | None]) -> None:
         self.clock = FakeClock()
         self.kept, self.sinks = Kept(self.clock), list[Sent]()
-        self.sealed = Sealed()
         self._script = script
         self.delivery = BatchDelivery(
             self.kept,  # type: ignore[arg-type]
-            self.sealed,
-            self.kept.settle,
+            self.kept,  # type: ignore[arg-type]
             self._connect,
             names_of,
             self.clock,
@@ -74,7 +75,7 @@ class Made:
     def put(self, *numbers: int, period: int = 0) -> None:
         for number in numbers:
             batch = SealedBatch(0, period, 5, number.to_bytes(16, "big"), 0, 1, 0)
-            self.sealed.put((PLAN, batch))
+            self.kept.sealed.put((PLAN, batch))
 
     def turn(self, seconds: float = 0.0) -> None:
         self.clock.seconds += seconds
