@@ -72,21 +72,19 @@ class KafkaBroker:
         self._topics = KafkaTopics(self._admin(), limits.request_seconds)
 
     def sink(self) -> KafkaSink:
-        sink = self._reach(
-            lambda settings: KafkaSink(settings, self._limits, self._topics.partitions)
-        )
+        sink = self._reach(lambda settings: KafkaSink(settings, self._limits, self._topics))
         self._open.add(sink, lambda: sink.close(_CLOSE_SECONDS))
         return sink
 
     def reader(self) -> KafkaReader:
         consumer = self._reach(lambda settings: new_consumer(settings, self._limits))
-        reader = KafkaReader(consumer, self._topics.partitions)
+        reader = KafkaReader(consumer, self._topics)
         self._open.add(reader, reader.close)
         return reader
 
     def group_reader(self, group: str) -> KafkaGroupReader:
         consumer = self._reach(lambda settings: new_member(settings, self._limits, group))
-        reader = KafkaGroupReader(consumer, self._topics.partitions)
+        reader = KafkaGroupReader(consumer, self._topics)
         self._open.add(reader, lambda: reader.close(_CLOSE_SECONDS))
         return reader
 

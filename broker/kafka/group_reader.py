@@ -19,10 +19,11 @@ from calmstream.broker.kafka.client_repairs import repair_member
 from calmstream.broker.kafka.client_repairs.members import forget_lost_partitions
 from calmstream.broker.kafka.client_repairs.missing_calls import is_joined, partition_state
 from calmstream.broker.kafka.limits import KafkaLimits, milliseconds
-from calmstream.broker.kafka.readers import ConsumerBase, PartitionCounts, new_consumer
+from calmstream.broker.kafka.readers import ConsumerBase, new_consumer
+from calmstream.broker.kafka.topics import KafkaTopics
 from calmstream.broker.kafka.translate import translated
 from calmstream.broker.transport import AssignmentChanges, Partition
-from calmstream.common.errors import FatalError, MissingTopic
+from calmstream.common.errors import FatalError
 
 # The response to a heartbeat informs a member of a rebalance. The interval between two heartbeats
 # therefore bounds the time until a rebalance begins.
@@ -49,20 +50,17 @@ def new_member(settings: dict[str, Any], limits: KafkaLimits, group: str) -> Kaf
 class KafkaGroupReader(ConsumerBase):
     """A member of a group; see `GroupReader`."""
 
-    def __init__(self, consumer: KafkaConsumer, partitions: PartitionCounts) -> None:
+    def __init__(self, consumer: KafkaConsumer, topics: KafkaTopics) -> None:
         super().__init__(consumer)
-        self._partitions = partitions
+        self._topics = topics
         self._notes = _Notes(consumer)
-        self._topics: set[str] = set()
+        self._subscribed: set[str] = set()
 
     def subscribe(self, topics: Iterable[str]) -> None:
         wanted = set(topics)
         # The check is a request, so topics that were checked before are not checked again.
-        new = wanted - self._topics
-        missing = sorted(new.difference(self._partitions(sorted(new)))) if new else []
-        if missing:
-            raise MissingTopic(f"topic {missing[0]} does not exist", missing)
-        self._topics = wanted
+        self._topics.partitions(wanted - self._subscribed)
+        self._subscribed = wanted
         with translated("subscribing"):
             self._consumer.subscribe(sorted(wanted), listener=self._notes)
 

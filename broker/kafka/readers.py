@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
@@ -11,6 +11,7 @@ from kafka import KafkaConsumer, TopicPartition
 from calmstream.broker.kafka.client_repairs import repair_consumer
 from calmstream.broker.kafka.client_repairs.missing_calls import partition_state
 from calmstream.broker.kafka.limits import KafkaLimits, milliseconds
+from calmstream.broker.kafka.topics import KafkaTopics
 from calmstream.broker.kafka.translate import translated
 from calmstream.broker.transport import Chunk, Partition, Reading
 from calmstream.common.errors import FatalError, MissingTopic
@@ -21,10 +22,6 @@ from calmstream.common.errors import FatalError, MissingTopic
 # is still sent, alone in its response (KIP-74).
 _FETCH_BYTES = 4 << 20
 _PARTITION_FETCH_BYTES = 2 << 20
-
-
-PartitionCounts = Callable[[Collection[str]], Mapping[str, int]]
-"""Returns the numbers of partitions of the topics that exist."""
 
 
 def new_consumer(settings: dict[str, Any], limits: KafkaLimits, **more: Any) -> KafkaConsumer:
@@ -92,20 +89,17 @@ class ConsumerBase(Reading):
 class KafkaReader(ConsumerBase):
     """Reads partitions that its caller chooses; see `Reader`."""
 
-    def __init__(self, consumer: KafkaConsumer, partitions: PartitionCounts) -> None:
+    def __init__(self, consumer: KafkaConsumer, topics: KafkaTopics) -> None:
         super().__init__(consumer)
-        self._partitions = partitions
+        self._topics = topics
         self._assigned: frozenset[Partition] = frozenset()
 
     def assign(self, partitions: Collection[Partition]) -> None:
         # Each check is a request, so partitions that are being read are not checked again.
         new = set(partitions) - self._assigned
-        counts = self._partitions({p.topic for p in new})
+        counts = self._topics.partitions({p.topic for p in new})
         for topic, number in sorted(new):
-            count = counts.get(topic)
-            if count is None:
-                raise MissingTopic(f"topic {topic} does not exist", [topic])
-            if not 0 <= number < count:
+            if not 0 <= number < counts[topic]:
                 raise MissingTopic(f"partition {topic}[{number}] does not exist", [topic])
         with translated("assigning partitions"):
             self._consumer.assign([TopicPartition(*partition) for partition in partitions])

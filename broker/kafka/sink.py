@@ -12,10 +12,10 @@ from kafka import errors as kafka_errors
 from calmstream.broker.kafka.client_repairs.missing_calls import announce_topics, force_close
 from calmstream.broker.kafka.client_repairs.producers import RepairedProducer
 from calmstream.broker.kafka.limits import KafkaLimits, milliseconds
-from calmstream.broker.kafka.readers import PartitionCounts
+from calmstream.broker.kafka.topics import KafkaTopics
 from calmstream.broker.kafka.translate import translate, translated
 from calmstream.broker.transport import FailedDelivery, Headers
-from calmstream.common.errors import CalmstreamError, FatalError, MissingTopic, RecoverableError
+from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
 
 _BATCH_BYTES = 256 << 10
 # Of one record; the topic has its own limit, too. The largest state record has 8 MiB.
@@ -44,10 +44,10 @@ class KafkaSink:
         self,
         settings: dict[str, Any],
         limits: KafkaLimits,
-        find: PartitionCounts,
+        topics: KafkaTopics,
     ) -> None:
         self._limits = limits
-        self._find = find
+        self._topics = topics
         self._existing: set[str] = set()
         self._prepared: set[str] = set()
         self._buffer_changed = threading.Condition()
@@ -124,12 +124,7 @@ class KafkaSink:
         self._prepared.add(topic)
 
     def _check_exist(self, topics: Collection[str]) -> None:
-        new = [topic for topic in topics if topic not in self._existing]
-        if new:
-            self._existing.update(self._find(new))
-        for topic in new:
-            if topic not in self._existing:
-                raise MissingTopic(f"topic {topic} does not exist")
+        self._existing.update(self._topics.partitions(set(topics) - self._existing))
 
     def _reserve(self, size: int, doing: str) -> None:
         """Wait for room in the buffer; a record larger than the buffer may use it alone."""

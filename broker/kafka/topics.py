@@ -14,7 +14,7 @@ from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
 from calmstream.broker.kafka.limits import milliseconds
 from calmstream.broker.kafka.translate import lacks, translated
 from calmstream.broker.transport import Partition, TopicInfo, TopicSpec
-from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.common.errors import FatalError, MissingTopic, RecoverableError
 
 # Pause in seconds between two checks that deleted topics are gone.
 _DELETION_CHECK_SECONDS = 0.05
@@ -125,7 +125,10 @@ class KafkaTopics:
             self._admin.close()
 
     def partitions(self, topics: Collection[str]) -> dict[str, int]:
-        found = self._metadata(list(topics))
+        """Return the number of partitions of each topic; MissingTopic names the missing ones."""
+        found = self._metadata(sorted(topics))
+        if missing := sorted(set(topics) - found.keys()):
+            raise MissingTopic(f"topic {missing[0]} does not exist", missing)
         return {name: len(topic["partitions"]) for name, topic in found.items()}
 
     def _metadata(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:

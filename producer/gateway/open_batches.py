@@ -135,13 +135,9 @@ class OpenBatches:
 
 def check_least(plan: Plan, size: int, min_batch: int) -> None:
     """Check that at least ``min_batch`` reports can always leave in parts of at least as many."""
-    if min_batch > 1 and 2 * min_batch > size:
-        raise InvalidInput(
-            f"min_batch: expected at most {max(size // 2, 1)}, half of the batch size, "
-            f"got {min_batch}"
-        )
-    if min_batch > 1 and 2 * min_batch > plan.limits.batch_reports:
-        raise InvalidInput(
-            f"min_batch: expected at most {max(plan.limits.batch_reports // 2, 1)}, half of the "
-            f"limits.batch_reports of plan {plan.name}, got {min_batch}"
-        )
+    limit = f"the limits.batch_reports of plan {plan.name}"
+    for most, what in ((size, "the batch size"), (plan.limits.batch_reports, limit)):
+        if min_batch > 1 and 2 * min_batch > most:
+            raise InvalidInput(
+                f"min_batch: expected at most {max(most // 2, 1)}, half of {what}, got {min_batch}"
+            )

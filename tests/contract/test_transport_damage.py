@@ -70,12 +70,6 @@ def test_more_records_than_are_read_are_one_damaged_record_at_the_last_of_them(
     assert len(records) == 7
 
 
-def test_an_offset_beyond_its_batch_is_damage(bench: Bench) -> None:
-    record, _ = around(bench, batch([Row(b"v", b"key", offset_delta=7)]))
-    assert record.damage is not None
-    assert record.offset == 3
-
-
 def test_group_members_read_past_damage_too(bench: Bench) -> None:
     where = Partition(bench.topic(message_timestamp_type="LogAppendTime"), 0)
     bench.append_batch(where, batch(ROWS))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -19,7 +18,6 @@ from tests.support.gateway.running import (
     until,
 )
 
-BITS = 40
 PLAN = present_plan()
 SEALED = "calmstream_gateway_batches_waiting"
 
@@ -34,27 +32,6 @@ def batches_of_one(gateway: Running, reports: int) -> None:
     for value in range(reports):
         assert gateway.report(line(PLAN, value)).status == 202
         until("it is sealed", lambda: gateway.metric(SEALED) > value)  # noqa: B023 - called at once
-
-
-def test_no_changed_bit_is_passed_over_at_the_start(tmp_path: Path) -> None:
-    (path,) = filled(tmp_path, 3).rglob("*.spool")
-    whole, dice, said = path.read_bytes(), Random(5), list[str]()
-    for _ in range(BITS):
-        place = dice.randrange(len(whole))
-        path.write_bytes(
-            whole[:place] + bytes([whole[place] ^ 1 << dice.randrange(8)]) + whole[place + 1 :]
-        )
-        broker = present_broker()
-        try:
-            with running(tmp_path, PLAN, broker=broker) as gateway:
-                until("what is sent is what was taken", lambda: gateway.values() == [0, 1, 2])
-        except FatalError as error:
-            said.append(str(error))
-    assert said
-    assert all(str(path) in one and "move" in one for one in said)
-    path.write_bytes(whole)
-    with running(tmp_path, PLAN) as gateway:
-        until("all are sent", lambda: gateway.values() == [0, 1, 2])
 
 
 def test_a_batch_that_changes_while_it_waits_is_lost_alone_and_said(tmp_path: Path) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import shutil
 import socket
-import subprocess
 import threading
 import time
 import urllib.error
@@ -154,41 +152,6 @@ def test_a_body_behind_an_upgrade_is_no_request(gateway: Running) -> None:
         answer = everything(connection)
     assert [part[:3] for part in answer.split(b"HTTP/1.1 ")[1:]] == [b"400", b"404"]
     assert b'"not_json"' in answer
-
-
-JAVA = """
-import java.net.URI;
-import java.net.http.*;
-import java.nio.file.*;
-
-class Report {
-    public static void main(String[] given) throws Exception {
-        HttpClient client = HttpClient.newHttpClient();
-        for (int i = 1; i < given.length; i++) {
-            HttpRequest request = HttpRequest.newBuilder(URI.create(given[0]))
-                .header("content-type", "application/json")
-                .POST(HttpRequest.BodyPublishers.ofFile(Path.of(given[i]))).build();
-            var answer = client.send(request, HttpResponse.BodyHandlers.ofString());
-            System.out.println(answer.statusCode() + " " + answer.body());
-        }
-    }
-}
-"""
-
-
-@pytest.mark.skipif(shutil.which("java") is None, reason="there is no Java")
-def test_the_client_of_openjdk_delivers_over_plain_http(gateway: Running, tmp_path: Path) -> None:
-    (tmp_path / "Report.java").write_text(JAVA)
-    values = range(3000, 3003)
-    for value in values:
-        (tmp_path / f"{value}.json").write_bytes(line(gateway.plan, value))
-    address = f"http://127.0.0.1:{gateway.gateway.port}{gateway.path}/reports"
-    files = [str(tmp_path / f"{value}.json") for value in values]
-    run = ["java", "-Xmx64m", str(tmp_path / "Report.java"), address, *files]
-    done = subprocess.run(run, capture_output=True, text=True, timeout=180, check=False)
-    assert done.stdout.count("202 ") == len(values), done.stdout + done.stderr
-    assert done.stdout.count('"accepted"') == len(values)
-    until("all are sent", lambda: set(values) <= set(gateway.values()))
 
 
 # H3: readers who do not read.

@@ -8,10 +8,10 @@ import pytest
 
 from calmstream.broker.in_process.log import stored_bytes
 from calmstream.broker.transport import AssignmentChanges, Partition, TopicSpec
-from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.common.errors import FatalError
 from tests.support.batches import Row, batch
 from tests.support.clock import ManualClock
-from tests.support.faulty_broker import FaultyBroker, SendFault
+from tests.support.faulty_broker import FaultyBroker
 
 WHERE = Partition("t", 0)
 
@@ -23,10 +23,6 @@ def _broker(clock: ManualClock | None = None, **settings: str) -> FaultyBroker:
     return broker
 
 
-def _offsets(broker: FaultyBroker) -> list[int]:
-    return [record.offset for record in broker.records(WHERE)]
-
-
 def test_append_times_follow_the_clock_even_backwards() -> None:
     clock = ManualClock()
     broker = _broker(clock, message_timestamp_type="LogAppendTime")
@@ -35,42 +31,6 @@ def test_append_times_follow_the_clock_even_backwards() -> None:
         sink.send("t", b"k", b"v").wait(0)
     stamps = [(r.timestamp, r.append_time) for r in broker.records(WHERE)]
     assert stamps == [(1000, True), (5000, True), (3000, True)]
-
-
-@pytest.mark.parametrize(
-    ("fault", "error", "appended"),
-    [
-        (SendFault.NONE, False, 1),
-        (SendFault.FAIL, True, 0),
-        (SendFault.DUPLICATE, False, 2),
-        (SendFault.LOSE_ACK, True, 1),
-    ],
-)
-def test_planned_faults_meet_the_next_sends_only(
-    fault: SendFault, error: bool, appended: int
-) -> None:
-    broker = _broker()
-    broker.faults.plan("t", fault)
-    sink = broker.sink()
-    delivery = sink.send("t", b"k", b"first")
-    if error:
-        with pytest.raises(RecoverableError):
-            delivery.wait(0)
-    else:
-        assert delivery.wait(0) == 0
-    assert sink.send("t", b"k", b"second").wait(0) == appended
-    assert [r.value for r in broker.records(WHERE)] == [b"first"] * appended + [b"second"]
-
-
-def test_compaction_leaves_the_active_records_and_what_only_they_supersede() -> None:
-    broker = _broker(cleanup_policy="compact")
-    sink = broker.sink()
-    for key in (b"a", b"b", b"a", b"b", b"a"):
-        sink.send("t", key, b"v")
-    broker.compact("t", active=2)
-    assert _offsets(broker) == [1, 2, 3, 4]
-    broker.compact("t", active=0)
-    assert _offsets(broker) == [3, 4]
 
 
 def test_a_reader_moves_past_what_compaction_took_from_before_it() -> None:
@@ -86,17 +46,6 @@ def test_a_reader_moves_past_what_compaction_took_from_before_it() -> None:
     broker.compact("t", active=0, tombstones=True)
     assert reader.poll(0) == []
     assert reader.position(WHERE) == 5 == broker.topics().log_ends([WHERE])[WHERE]
-
-
-def test_tombstones_stay_for_their_retention() -> None:
-    clock = ManualClock()
-    broker = _broker(clock, cleanup_policy="compact", delete_retention_ms="1000")
-    sink = broker.sink()
-    sink.send("t", b"k", b"v")
-    sink.send("t", b"k", None)
-    for clock.wall_ms, left in ((999, [1]), (1000, [])):
-        broker.compact("t", active=0)
-        assert _offsets(broker) == left
 
 
 def test_a_silent_member_expires_when_another_polls() -> None:

@@ -37,14 +37,8 @@ class Kept:
         self.plans, self.mark, self.totals = {PLAN.digest: self}, self, GatewayTotals()
         self.sealed = SimpleQueue[tuple[Plan, SealedBatch]]()
         self.settled: dict[bytes, bool] = {}
-        self.readable = True
-        self.damaged: set[bytes] = set()
 
     def body(self, batch: SealedBatch) -> EncodedBatch:
-        if not self.readable:
-            raise RecoverableError("cannot read")
-        if batch.batch_id in self.damaged:
-            raise FatalError("the disk has changed a batch")
         return EncodedBatch(batch.group, batch.period, batch.n, batch.batch_id, batch.batch_id * 2)
 
     def settle(self, digest: str, batch: BatchHead, acknowledged: bool) -> None:
@@ -121,17 +115,6 @@ def test_a_batch_of_a_window_that_is_over_is_not_sent() -> None:
     made.turn()
     assert made.settled() == {1: False, 2: True}
     assert [len(sink.sends) for sink in made.sinks] == [1]
-
-
-def test_a_damaged_batch_is_lost_alone_and_said() -> None:
-    made = Made(lambda i: i)
-    made.kept.damaged = {(2).to_bytes(16, "big")}
-    made.put(1, 2, 3)
-    made.turn()
-    made.turn()
-    assert made.settled() == {1: True, 2: False, 3: True}
-    assert made.kept.totals.failures == {Failure.DAMAGED: 5}
-    assert "changed a batch" in str(made.delivery.trouble)
 
 
 def test_after_a_lasting_error_the_connection_is_made_again() -> None:

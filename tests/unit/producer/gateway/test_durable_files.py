@@ -86,7 +86,7 @@ def test_a_changed_byte_before_an_intact_frame_is_a_fault_of_the_disk(tmp_path: 
     path = tmp_path / "a"
     written(path, b"first", b"second")
     whole = path.read_bytes()
-    for place in range(16, 16 + HEAD_BYTES + 5):
+    for place in range(8, 16 + HEAD_BYTES + 5):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         with pytest.raises(FatalError, match="damaged at byte 16"):
             read(path)

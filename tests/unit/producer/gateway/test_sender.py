@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import pytest
 from prometheus_client import CollectorRegistry
 
 from calmstream.common.errors import CalmstreamError, RecoverableError
@@ -22,14 +21,13 @@ from calmstream.producer.gateway.metrics import (
 )
 from calmstream.producer.gateway.sender import BatchSender
 from calmstream.producer.simulation.produce import produce
-from tests.support.faulty_broker import FaultyBroker, SendFault
+from tests.support.faulty_broker import SendFault
 from tests.support.producer import (
     FakeClock,
     ScriptedSink,
     broker_for,
     make_plan,
     names_of,
-    records_of,
     settle_all,
     some_codes,
 )
@@ -98,30 +96,6 @@ def test_a_sender_is_full_at_its_bound() -> None:
     sink.release()
     settle_all(one)
     assert one.totals.batches_sent == one.most
-
-
-@pytest.mark.parametrize("fault", [SendFault.FAIL, SendFault.LOSE_ACK, SendFault.DUPLICATE])
-def test_nothing_is_lost_while_sends_sometimes_fail(fault: SendFault) -> None:
-    broker: FaultyBroker = broker_for(PLAN)
-    sends = 0
-
-    def hook(*_: object) -> SendFault:
-        nonlocal sends
-        sends += 1
-        return fault if sends % 3 == 0 else SendFault.NONE
-
-    broker.faults.on_send = hook
-    appends = broker.sink()
-    one = BatchSender(names_of(PLAN), lambda: appends, clock=FakeClock())
-    batches = {b.batch_id: b.value for b in (encoded(i + 1) for i in range(40))}
-    for batch_id, value in batches.items():
-        one.submit(EncodedBatch(0, 0, 1, batch_id, value))
-    settle_all(one)
-    records = [(r.key, r.value) for _, r in records_of(broker, PLAN)]
-    assert set(records) == set(batches.items())
-    assert (len(records) > 40) == (fault is not SendFault.FAIL)
-    assert one.totals.batches_sent == 40
-    assert (one.totals.retries > 0) == (fault is not SendFault.DUPLICATE)
 
 
 LABEL = f"{PLAN.name}-{PLAN.digest[:32]}"
