@@ -18,7 +18,7 @@ POLL_SECONDS = 0.05  # for one delivery, before the others are checked again
 
 @dataclass(slots=True, eq=False)
 class InFlightBatch:
-    """A batch that is being sent, or sent again after an ``error``; times are monotonic seconds."""
+    """A batch that is being sent; times are monotonic seconds."""
 
     encoded: EncodedBatch
     first: float
@@ -26,7 +26,7 @@ class InFlightBatch:
     attempts: int = 0
     delivery: Delivery | None = None
     sent: float = 0.0
-    error: CalmstreamError | None = None
+    error: CalmstreamError | None = None  # of the last attempt, until it is taken
 
 
 class BatchSender:
@@ -90,9 +90,12 @@ class BatchSender:
             self._wait(seconds)
         return [batch.encoded for batch in acknowledged]
 
-    def failing(self) -> list[InFlightBatch]:
-        """Return the batches whose last attempt failed."""
-        return [batch for batch in self._batches if batch.error is not None]
+    def take_failed(self) -> list[tuple[InFlightBatch, CalmstreamError]]:
+        """Return the batches of which an attempt failed since the last call, and the errors."""
+        found = [(batch, batch.error) for batch in self._batches if batch.error is not None]
+        for batch, _ in found:
+            batch.error = None
+        return found
 
     def give_up(self, batch: InFlightBatch, why: Failure, error: CalmstreamError) -> None:
         self.error = self.error or error
@@ -135,7 +138,6 @@ class BatchSender:
             self.totals.retried()
         batch.attempts += 1
         batch.sent = self._clock.monotonic()
-        batch.error = None
         try:
             # A partition of the plan, not of the topic: nobody counts one that was added to it.
             batch.delivery = self._sink().send(

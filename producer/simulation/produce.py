@@ -184,9 +184,9 @@ class _Run:
     def _step(self, seconds: float = 0.0) -> None:
         """Let the sender work; a batch is given up for good reasons, or after two minutes."""
         self.sender.step(seconds)
-        for batch in self.sender.failing():
-            error, late = batch.error, batch.due - batch.first > GIVE_UP_SECONDS
-            if error is not None and (late or isinstance(error, FatalError)):
+        for batch, error in self.sender.take_failed():
+            late = batch.due - batch.first > GIVE_UP_SECONDS
+            if late or isinstance(error, FatalError):
                 self.sender.give_up(batch, Failure.UNDELIVERED, error)
 
     def _let_window_report(self, window: int) -> None:

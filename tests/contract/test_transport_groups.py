@@ -186,23 +186,6 @@ def test_members_that_poll_briefly_and_work_between_polls_settle_too(bench: Benc
     assert changes <= 6  # joined once, shared once; not over and over
 
 
-def test_a_kept_partition_keeps_its_position_over_a_rebalance(bench: Bench) -> None:
-    topic, group = bench.topic(partitions=2), bench.name("g")
-    for number in range(2):
-        bench.fill(topic, [b"old"], partition=number)
-    first = _member(bench, group, topic)
-    _settle(_all(topic, 2), first)
-    until(lambda: first.turn() or len(first.values) == 2)
-    second = _member(bench, group, topic)
-    _settle(_all(topic, 2), first, second)
-    # A partition that was never in a change after the first assignment is not to be read again.
-    (kept,) = first.owned()
-    gone = frozenset().union(*(change.gone for change in first.changes))
-    if kept not in gone:
-        assert first.reader.position(kept) == 1
-        assert first.values == [b"old", b"old"]
-
-
 def test_an_expelled_member_has_lost_its_partitions_and_may_come_back(bench: Bench) -> None:
     topic, group = bench.topic(partitions=2), bench.name("g")
     member = _member(bench, group, topic)

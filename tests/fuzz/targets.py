@@ -111,7 +111,8 @@ def log(raw: bytes) -> None:
         damaged = piece.chunk is not None and piece.chunk.damage is not None
         assert damaged or (slow is not None and piece.chunk is not None)
         if not damaged and slow is not None and piece.chunk is not None:
-            assert len(piece.chunk) == len(slow)
+            got = [(r.offset, r.key, r.value) for r in piece.chunk.records()]
+            assert got == [(delta, key, value) for delta, _, key, value, _ in slow]
 
 
 def log_seeds() -> Iterator[bytes]:

@@ -142,9 +142,7 @@ class BatchDelivery:
         self._send_waiting(of, present)
         for acknowledged in of.sender.step():
             self._committer.settle(of.plan.digest, acknowledged, True)
-        for batch in of.sender.failing():
-            error = batch.error
-            assert error is not None
+        for batch, error in of.sender.take_failed():
             if isinstance(error, FatalError):
                 self.trouble = error
                 self._renew()

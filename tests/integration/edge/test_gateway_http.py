@@ -30,6 +30,7 @@ from tests.support.gateway.running import (
     until,
 )
 from tests.support.gateway.spool_world import counting_plan
+from tests.support.tally import names_of
 
 ORIGIN = "https://page.example"
 TRUNCATED = b"\r\n".join(
@@ -336,6 +337,21 @@ def test_the_log_names_an_origin_that_is_refused_once(
     named = [entry["origin"] for entry in log.entries if "origin" in entry]
     assert named[0] == "https://a.example"
     assert len(named) == len(set(named)) <= 20, "nobody can fill the log"
+
+
+def test_partitions_added_to_a_topic_stop_the_reports_and_lose_none(tmp_path: Path) -> None:
+    with running(tmp_path) as gateway:
+        gateway.broker.grow(names_of(gateway.plan).reports(0), gateway.plan.partitions + 3)
+        sent: list[int] = []
+
+        def refused() -> bool:
+            reply = gateway.report(line(gateway.plan, len(sent)))
+            sent.extend([len(sent)] if reply.status == 202 else [])
+            return reply.status != 202 and reply.reason == "not_counted"
+
+        until("reports are refused", refused)
+        until("it says so", lambda: "the plan states" in gateway.health.why)
+        until("all that was accepted is sent", lambda: gateway.values() == sent)
 
 
 def keys_file(path: Path, *keys: tuple[int, str, int | None]) -> Path:

@@ -21,7 +21,6 @@ from typing import Any
 
 import pytest
 
-from calmstream import MemoryStore
 from calmstream.broker.kafka import connect
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker
@@ -31,10 +30,8 @@ from calmstream.estimators.wire.batch import decode_batch
 from tests.support.gateway.running import line
 from tests.support.gateway.spool_world import counting_plan
 from tests.support.ports import free_port
-from tests.support.producer import unsigned_reporter
 from tests.support.service.processes import Process, until
 from tests.support.service.recount import read_all
-from tests.support.signed import Operator
 
 pytestmark = pytest.mark.kafka
 
@@ -190,43 +187,6 @@ def judge(plan: Plan, devices: Devices, records: list[Any], lost: int) -> None:
     )
     assert len(missing) <= lost, f"acknowledged, not counted and not shown as lost: {summary}"
     sys.stdout.write(f"{summary}\n")
-
-
-def test_a_device_reports_a_signed_plan_through_a_gateway(
-    tmp_path: Path, kafka_bootstrap: str, broker: Broker
-) -> None:
-    now = int(time.time())
-    operator = Operator(not_before=now - 3600, not_after=now + 30 * 86_400)
-    plan = operator.plan(start=now - 60, window=86_400, windows=2)
-    place = Place(tmp_path, kafka_bootstrap, plan)
-    place.offer(operator.envelope(plan).to_bytes())
-    (tmp_path / "plans" / "unsigned.json").write_bytes(plan.to_bytes())
-    (tmp_path / "roots").write_text(operator.root + "\n")
-    broker.topics().create(place.names.specs(7 * 86_400_000))
-    gateway = place.start("--roots", tmp_path / "roots", "--min-batch", 1)
-    try:
-        gateway.ready()
-        assert gateway.metric("calmstream_gateway_plan_files_refused") == 1
-        connection = http.client.HTTPConnection("127.0.0.1", place.port, timeout=DEADLINE)
-        connection.request("GET", f"/v1/plans/{plan.digest}")
-        document = connection.getresponse().read()
-        assert document == operator.envelope(plan).to_bytes()
-        for _ in range(100):
-            report = unsigned_reporter(plan, MemoryStore()).report({})
-            assert report is not None
-            body = b'{"id":"%s","report":%s}' % (uuid.uuid4().hex.encode(), report.encode(plan))
-            connection.request("POST", place.path, body, {"content-type": "application/json"})
-            assert connection.getresponse().read().count(b'"accepted"') == 1
-        until(
-            "the broker has them",
-            lambda: gateway.metric("calmstream_reports_sent_total") == 100,
-            DEADLINE,
-        )
-        assert gateway.page("/livez")[0] == 200
-        gateway.signal(signal.SIGTERM)
-        assert gateway.wait(60) == 0
-    finally:
-        gateway.kill()
 
 
 MARKS = (b"marked-agent-7f3a", b"203.0.113.77", b"198.51.100.78", b"marked-page", b"marked-cookie")

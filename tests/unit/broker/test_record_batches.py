@@ -11,7 +11,6 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,7 +21,6 @@ from calmstream.broker.record_batches.codecs import MAX_BYTES
 from calmstream.broker.record_batches.decode import MAX_RECORDS
 from calmstream.broker.records import MAX_HEADERS
 from calmstream.broker.transport import Partition, Record
-from tests.support.batch_reading import slow_reading
 from tests.support.batches import (
     APPEND_TIME,
     CODECS,
@@ -312,54 +310,3 @@ def test_a_length_that_cannot_be_is_a_fault(length: int) -> None:
 def test_batches_of_several_leaders_are_distinguished() -> None:
     data = batch(ROWS, base_offset=0, epoch=3) + batch(ROWS, base_offset=5, epoch=4)
     assert [p.leader_epoch for p in decode_batches(WHERE, data)] == [3, 4]
-
-
-def damaged_payloads() -> Iterator[tuple[bytes, int]]:
-    """Return records with some bytes changed, removed or added; the seed is fixed."""
-    random = np.random.default_rng(17)
-    for _ in range(3000):
-        size = int(random.integers(1, 20))
-        same = random.random() < 0.5
-        plain = bytearray(
-            encode_rows(
-                [
-                    Row(
-                        random.bytes(30 if same else int(random.integers(0, 200))),
-                        random.bytes(16) if random.random() < 0.9 else None,
-                        time_delta=int(random.integers(-5, 1 << 35)),
-                    )
-                    for _ in range(size)
-                ]
-            )
-        )
-        for _ in range(int(random.integers(0, 4))):
-            place = int(random.integers(0, len(plain)))
-            kind = random.random()
-            if kind < 0.6:
-                plain[place] = int(random.integers(0, 256))
-            elif kind < 0.8:
-                del plain[place]
-            else:
-                plain.insert(place, int(random.integers(0, 256)))
-        yield bytes(plain), size
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("attributes", [0, APPEND_TIME])
-def test_the_columns_are_what_a_slow_reading_gives(attributes: int) -> None:
-    verdicts = {True: 0, False: 0}
-    for payload, count in damaged_payloads():
-        data = frame(
-            payload, count, base_offset=50, first_time=9, max_time=77, attributes=attributes
-        )
-        expected = slow_reading(payload, count)
-        got = read(data)
-        verdicts[expected is None] += 1
-        if expected is None:
-            assert [r.damage is not None for r in got] == [True]
-        else:
-            assert [(r.offset, r.timestamp, r.key, r.value) for r in got] == [
-                (50 + delta, 77 if attributes else 9 + time, key, value)
-                for delta, time, key, value, _ in expected
-            ]
-    assert min(verdicts.values()) > 500  # both kinds were tried

@@ -68,8 +68,9 @@ def test_a_batch_is_sent_again_until_it_is_given_up() -> None:
     for n in (2, 1, 3):
         one.submit(encoded(n))
     assert [batch.n for batch in one.step()] == [1]
-    first, last = one.failing()
-    assert (first.encoded.n, last.encoded.n, first.error) == (2, 3, DOWN)
+    (first, error), (last, _) = one.take_failed()
+    assert (first.encoded.n, last.encoded.n, error) == (2, 3, DOWN)
+    assert one.take_failed() == [], "an error is shown once"
     one.give_up(first, Failure.EXPIRED, DOWN)
     settle_all(one)
     assert len(sink.sends) == 4
