@@ -31,7 +31,7 @@ from calmstream.consumer.plans.folder import PlanFolder
 from calmstream.consumer.plans.lanes import Lanes
 from calmstream.consumer.plans.role import PlansRole, WorkerKind
 from calmstream.consumer.runtime.config import TallyConfig
-from calmstream.consumer.runtime.retry import retry_call
+from calmstream.consumer.runtime.retry import RetryBudget
 from calmstream.consumer.runtime.service import Alone, Role
 from calmstream.consumer.runtime.threads import Threads
 from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE, plan_names
@@ -295,12 +295,7 @@ class Service:
         if retired(names, broker.topics().describe(looked, ())):
             raise PlanRetired(f"plan {plan_label(plan)} was retired; remove its file")
         if self._create_topics:
-            retry_call(
-                "the broker",
-                lambda: ensure_topics(broker, plan, names),
-                clock=self._clock,
-                seconds=_CREATE_SECONDS,
-                pause_seconds=1.0,
-                failed=lambda _error: None,
+            RetryBudget(self._clock, _CREATE_SECONDS).call(
+                "the broker", lambda: ensure_topics(broker, plan, names), pause_seconds=1.0
             )
         return names

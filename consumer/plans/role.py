@@ -191,7 +191,6 @@ class PlansRole:
         was_well = not served.reason
         pause = served.quarantine(error)
         if pause is not None:  # None: the plan was leaving or is retired, and does not begin anew
-            served.metrics.set(self._kind.quarantined, 1)
             served.metrics.inc(self._kind.faults)
             self._log.error(
                 "plan in quarantine",

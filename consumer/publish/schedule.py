@@ -61,11 +61,15 @@ class Schedule:
             and (sent is None or above(merged.revision, sent.revision))
         )
 
-    def attempt(self, merged: MergedWindow) -> int:
-        """Note that a set is about to be written; return the number of this attempt, from 1 on."""
-        set_id = SetId(merged.window, merged.kind)
+    def written(self, merged: MergedWindow, manifest: int, counts: int) -> None:
+        """Note a set that was acknowledged, with the offsets of its last records."""
+        if merged.kind is Kind.EARLY:
+            self._sent_early[merged.window] = merged
+            return
+        set_id, again_at = SetId(merged.window, merged.kind), self._clock.monotonic()
         attempts = self._sent[set_id].attempts + 1 if set_id in self._sent else 1
         if attempts >= _QUICK_ATTEMPTS:
+            again_at += REWRITE_SECONDS
             self._context.log.error(
                 "a set was written and not read back complete; does another program write to the "
                 "snapshots topic?",
@@ -73,16 +77,7 @@ class Schedule:
                 kind=merged.kind.value,
                 attempts=attempts,
             )
-        return attempts
-
-    def written(self, merged: MergedWindow, manifest: int, counts: int, attempts: int) -> None:
-        if merged.kind is Kind.EARLY:
-            self._sent_early[merged.window] = merged
-        else:
-            pause = REWRITE_SECONDS if attempts >= _QUICK_ATTEMPTS else 0.0
-            again_at = self._clock.monotonic() + pause
-            sent = _Sent(manifest, counts, attempts, again_at)
-            self._sent[SetId(merged.window, merged.kind)] = sent
+        self._sent[set_id] = _Sent(manifest, counts, attempts, again_at)
 
     def _forget_completed(self) -> None:
         """Forget the sets that were read back complete."""

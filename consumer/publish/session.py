@@ -186,12 +186,11 @@ class PublishingSession:
         (snapshot, seconds), clock = job.result(), self._context.clock
         if self.schedule.wanted(merged):
             # After a failure the set stays due, and the next step writes its set again.
-            attempts = self.schedule.attempt(merged)
             began = clock.monotonic()
             # The counts first: a manifest that names them is never without them.
             counts = self._writer.deliver(self._context.names.counts, kept, 0)
             manifest = self._writer.write(snapshot)
-            self.schedule.written(merged, manifest, counts, attempts)
+            self.schedule.written(merged, manifest, counts)
             self._measures.written(snapshot, merged, clock.monotonic() - began)
             self._context.metrics.observe(m.ESTIMATE_DURATION, seconds)
         self._due = None

@@ -17,7 +17,7 @@ from calmstream.common.errors import RecoverableError
 from calmstream.consumer.metrics.registry import Metrics
 from calmstream.consumer.runtime.config import TallyConfig, WorkerConfig
 from calmstream.consumer.runtime.health import RoleHealth
-from calmstream.consumer.runtime.retry import retry_call
+from calmstream.consumer.runtime.retry import RetryBudget
 from calmstream.estimators.plan import Plan
 
 T = TypeVar("T")
@@ -81,14 +81,8 @@ class PlanContext(Generic[C]):
                 raise StopRequested from error
             self.log.warning("a call failed", what=what, error=str(error))
 
-        return retry_call(
-            what,
-            call,
-            clock=self.clock,
-            seconds=self.config.retry_seconds,
-            pause_seconds=_RETRY_PAUSE,
-            failed=failed,
-        )
+        budget = RetryBudget(self.clock, self.config.retry_seconds)
+        return budget.call(what, call, pause_seconds=_RETRY_PAUSE, failed=failed)
 
     def watch(self, topics: Topics, found: Mapping[str, TopicInfo]) -> TopicWatch:
         """Return the watch of the topics that the worker has found."""

@@ -35,23 +35,22 @@ class RetryBudget:
             self._failing_since = self._clock.monotonic() if since is None else since
         return self.failing_seconds >= self._seconds
 
-
-def retry_call(
-    what: str,
-    call: Callable[[], T],
-    *,
-    clock: Clock,
-    seconds: float,
-    pause_seconds: float,
-    failed: Callable[[RecoverableError], None],
-) -> T:
-    """Repeat a call until it succeeds, and return its result. Blocks."""
-    budget, began = RetryBudget(clock, seconds), clock.monotonic()
-    while True:
-        try:
-            return call()
-        except RecoverableError as error:
-            failed(error)
-            if budget.failed(since=began):
-                raise FatalError(f"{what} did not answer for {seconds:g} s: {error}") from error
-            clock.sleep(pause_seconds)
+    def call(
+        self,
+        what: str,
+        call: Callable[[], T],
+        *,
+        pause_seconds: float,
+        failed: Callable[[RecoverableError], None] = lambda _: None,
+    ) -> T:
+        """Repeat a call until it succeeds, and return its result. Blocks."""
+        began = self._clock.monotonic()
+        while True:
+            try:
+                return call()
+            except RecoverableError as error:
+                failed(error)
+                if self.failed(since=began):
+                    message = f"{what} did not answer for {self._seconds:g} s: {error}"
+                    raise FatalError(message) from error
+                self._clock.sleep(pause_seconds)

@@ -6,7 +6,6 @@ records and the reading of old ids after a restart use the same class, so that t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,10 +43,6 @@ class Decisions:
 
     def __len__(self) -> int:
         return len(self.clock)
-
-    def accepted(self) -> Iterator[Joined]:
-        for joined in self.joined:
-            yield joined.only(self.reports[joined.record] > 0)
 
 
 class AdmissionControl:

@@ -94,8 +94,8 @@ class PartitionFold:
             raise ValueError(f"offset {offset} is below {self.next_offset}")
         decisions = self.admission.admit(chunk.part(first, len(chunk)))
         closed = tuple(self._close(window, offset) for window in decisions.closed)
-        for joined in decisions.accepted():
-            self._count_joined(joined)
+        for joined in decisions.joined:
+            self._count_joined(joined.only(decisions.reports[joined.record] > 0))
         rejected = {
             first + index: self._reject(rejection, int(decisions.clock[index]))
             for index, rejection in sorted(decisions.rejections.items())

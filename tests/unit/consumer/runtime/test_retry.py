@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from calmstream.common.errors import FatalError, RecoverableError
-from calmstream.consumer.runtime.retry import RetryBudget, retry_call
+from calmstream.consumer.runtime.retry import RetryBudget
 from tests.support.clock import ManualClock
 
 
@@ -42,9 +42,8 @@ def test_a_call_is_repeated_until_it_succeeds() -> None:
             raise error
         return "done"
 
-    result = retry_call(
-        "the broker", call, clock=clock, seconds=60.0, pause_seconds=0.5, failed=failures.append
-    )
+    budget = RetryBudget(clock, 60.0)
+    result = budget.call("the broker", call, pause_seconds=0.5, failed=failures.append)
     assert result == "done"
     assert [str(error) for error in failures] == ["first", "second"]
     assert clock.seconds == 1.0, "two pauses"
@@ -58,7 +57,5 @@ def test_a_call_that_never_succeeds_ends_with_the_budget() -> None:
         raise RecoverableError("no answer")
 
     with pytest.raises(FatalError, match="the broker did not answer for 10 s: no answer"):
-        retry_call(
-            "the broker", call, clock=clock, seconds=10.0, pause_seconds=1.0, failed=lambda _: None
-        )
+        RetryBudget(clock, 10.0).call("the broker", call, pause_seconds=1.0)
     assert clock.seconds == 14.0, "three attempts of 4 s and two pauses: the third ends the budget"
