@@ -262,9 +262,7 @@ class Service:
             SharedBroker(self._broker, group, self._clock),
             self._clock,
             self._lanes(),
-            session_seconds=config.session_seconds,
-            retry_seconds=config.retry_seconds,
-            stop_seconds=config.stop_seconds,
+            config,
         )
 
     def _scaled(self, config: C) -> C:

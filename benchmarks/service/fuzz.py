@@ -27,7 +27,7 @@ from calmstream.broker.transport import Chunk, Partition, Record
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from tests.support.attacks.fuzzing import messages, plan_of
 from tests.support.attacks.typed_mutants import cases, paths, random_mutant, verdict
-from tests.support.tally import RecordOutcome, fold_one, outcome_of
+from tests.support.tally import RecordOutcome, accepted_ids, fold_one, outcome_of
 
 CHUNK = 200  # number of messages that are folded at once
 
@@ -57,7 +57,7 @@ def compare(joined: PartitionFold, single: PartitionFold, folded: list[Folded]) 
     )
     for window, count in one.open.items():
         assert (count.tally.counts == other.open[window].tally.counts).all()
-    assert joined.admission.accepted_ids() == single.admission.accepted_ids()
+    assert accepted_ids(joined) == accepted_ids(single)
 
 
 def read_mutants(number: int, seed: int) -> None:

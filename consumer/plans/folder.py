@@ -42,10 +42,6 @@ class PlanFolder:
         """The plans to serve, by digest; replaced as a whole, for any thread to read."""
         return self._folder.documents
 
-    @property
-    def refused(self) -> Mapping[str, str]:
-        return self._folder.refused
-
     def run(self, stop: threading.Event) -> None:
         while not stop.wait(READ_SECONDS):
             self.turn()

@@ -16,6 +16,7 @@ from calmstream.common.metric_definition import MetricDefinition
 from calmstream.consumer.metrics.registry import Metrics, plan_label
 from calmstream.consumer.plans.lanes import Lanes
 from calmstream.consumer.plans.served_plan import IDLE_SECONDS, PlanState, ServedPlan, described
+from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.context import PlanWorker, StopRequested
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.retry import RetryBudget
@@ -66,10 +67,7 @@ class PlansRole:
         shared: SharedBroker,
         clock: Clock,
         lanes: Lanes,
-        *,
-        session_seconds: float = 30.0,
-        retry_seconds: float = 60.0,
-        stop_seconds: float = 20.0,
+        config: TallyConfig,
     ) -> None:
         self.name = kind.role
         self.health = RoleHealth(self.name, clock)
@@ -78,9 +76,9 @@ class PlansRole:
         self._shared = shared
         self._clock = clock
         self._lanes = lanes
-        self._session_seconds = session_seconds
-        self._stop_seconds = stop_seconds
-        self._retries = RetryBudget(clock, retry_seconds)
+        self._session_seconds = config.session_seconds
+        self._stop_seconds = config.stop_seconds
+        self._retries = RetryBudget(clock, config.retry_seconds)
         self._served: dict[str, ServedPlan] = {}
         self._woken: set[str] = set()
         self._report_at = self._news_at = self._polled_at = clock.monotonic()

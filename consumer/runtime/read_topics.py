@@ -22,10 +22,6 @@ PATIENCE_SECONDS = 60.0
 """Maximum time without progress before the reading fails; brokers restart in less."""
 
 
-def _nothing() -> None:
-    pass
-
-
 class EndCheck:
     """Finds out whether partitions were read to their ends.
 
@@ -64,7 +60,7 @@ class PatientReader:
         clock: Clock,
         *,
         patience_seconds: float = PATIENCE_SECONDS,
-        keep_alive: Callable[[], None] = _nothing,
+        keep_alive: Callable[[], None] = lambda: None,
     ) -> None:
         self._reader = reader
         self._topics = topics
@@ -141,7 +137,7 @@ class TopicReader:
         clock: Clock,
         *,
         missing: str = "create it: calmstream topics",
-        keep_alive: Callable[[], None] = _nothing,
+        keep_alive: Callable[[], None] = lambda: None,
     ) -> None:
         self._partitions = partitions
         self._missing = missing

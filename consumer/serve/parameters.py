@@ -21,7 +21,7 @@ LISTS = frozenset({"attributes", "given"})  # parameters that may be repeated, w
 class Parameters:
     """The parameters of a request: those that its address has, and single ones once."""
 
-    def __init__(self, given: QueryParams, known: Collection[str]) -> None:
+    def __init__(self, given: QueryParams, known: Collection[str], max_cells: int) -> None:
         names = [name for name, _ in given.multi_items()]
         for name in names:
             if name not in known:
@@ -30,6 +30,7 @@ class Parameters:
             if name not in LISTS and names.count(name) > 1:
                 raise Refused(Problem.MALFORMED, f"{name}: given more than once")
         self._given = given
+        self.max_cells = max_cells
 
     def text(self, name: str, default: str = "") -> str:
         return self._given.get(name, default).strip()
@@ -51,14 +52,12 @@ class Parameters:
             raise Refused(Problem.MALFORMED, detail)
         return names
 
-    def table(
-        self, service: PlanService, max_cells: int
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def table(self, service: PlanService) -> tuple[tuple[str, ...], tuple[str, ...]]:
         attributes = self.names(service, "attributes")
         given = self.names(service, "given") if self.text("given") else ()
         if not attributes:
             raise Refused(Problem.MALFORMED, "attributes: name at least one attribute")
-        _check(service, attributes, given, max_cells)
+        _check(service, attributes, given, self.max_cells)
         return attributes, given
 
     def windows(

@@ -23,22 +23,20 @@ from calmstream.estimators.analysis.association import chow_liu
 from calmstream.estimators.analysis.report import associate, causes, pairs_of
 from calmstream.estimators.analysis.words import candidates
 
-Job = Callable[[History], bytes]
-
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """What computes an answer; all that decides the answer decides its ETag."""
 
     etag: str
-    job: Job
+    job: Callable[[History], bytes]
     format: str = "json"
 
 
 def _question(
     service: PlanService,
     last: int,
-    job: Job,
+    job: Callable[[History], bytes],
     *key: object,
     format: str = "json",  # noqa: A002 - the parameter's name
 ) -> Question:
@@ -69,12 +67,12 @@ def table(
     return _question(service, last, job, *key, format=format)
 
 
-def _table(service: PlanService, asked: Parameters, max_cells: int) -> Question:
+def _table(service: PlanService, asked: Parameters) -> Question:
     chosen = asked.text("format", "json")
     if chosen not in FORMATS:
         known = ", ".join(FORMATS)
         raise Refused(Problem.MALFORMED, f"format {chosen!r}: expected one of {known}")
-    attributes, given = asked.table(service, max_cells)
+    attributes, given = asked.table(service)
     return table(
         service,
         attributes,
@@ -86,7 +84,7 @@ def _table(service: PlanService, asked: Parameters, max_cells: int) -> Question:
     )
 
 
-def _words(service: PlanService, asked: Parameters, _max_cells: int) -> Question:
+def _words(service: PlanService, asked: Parameters) -> Question:
     plan, name = service.plan, asked.text("text")
     windows = asked.windows(service, "windows")
     given = asked.names(service, "given") if asked.text("given") else ()
@@ -103,9 +101,9 @@ def _words(service: PlanService, asked: Parameters, _max_cells: int) -> Question
     return _question(service, windows.last, job, "words", name, texts, windows, given)
 
 
-def _summary(service: PlanService, asked: Parameters, max_cells: int) -> Question:
+def _summary(service: PlanService, asked: Parameters) -> Question:
     plan, statistics = service.plan, asked.statistics("statistics")
-    attributes, given = asked.table(service, max_cells)
+    attributes, given = asked.table(service)
     windows, group = asked.windows(service, "windows"), asked.text("group")
     try:
         split(plan.domain, attributes, given, statistics)
@@ -122,16 +120,16 @@ def _summary(service: PlanService, asked: Parameters, max_cells: int) -> Questio
     return _question(service, windows.last, job, *key)
 
 
-def _associations(service: PlanService, asked: Parameters, max_cells: int) -> Question:
+def _associations(service: PlanService, asked: Parameters) -> Question:
     windows = asked.windows(service, "windows")
 
     def job(history: History) -> bytes:
-        return orjson.dumps(associations(service, history, windows, max_cells))
+        return orjson.dumps(associations(service, history, windows, asked.max_cells))
 
     return _question(service, windows.last, job, "associations", windows)
 
 
-def _changes(service: PlanService, asked: Parameters, _max_cells: int) -> Question:
+def _changes(service: PlanService, asked: Parameters) -> Question:
     window = asked.windows(service, "window", LATEST)
     against = asked.windows(service, "against", PREVIOUS, after=window)
     if against.overlaps(window):
@@ -146,7 +144,7 @@ def _changes(service: PlanService, asked: Parameters, _max_cells: int) -> Questi
 
 
 _TABLE = ("attributes", "windows", "group", "given")
-Read = Callable[[PlanService, Parameters, int], Question]
+Read = Callable[[PlanService, Parameters], Question]
 QUESTIONS: Mapping[str, tuple[Read, tuple[str, ...]]] = {
     "tables": (_table, (*_TABLE, "minus", "format")),
     "summaries": (_summary, (*_TABLE, "statistics")),

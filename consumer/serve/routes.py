@@ -52,17 +52,24 @@ class Routes:
     def all(self) -> list[BaseRoute]:
         plan = "/v1/plans/{name}"
         return [
-            _route("/v1/plans", self._plans),
-            _route(plan, self._plan),
-            _route(f"{plan}/windows", self._windows, ["limit"]),
-            _route(f"{plan}/series", self._series, PARAMETERS),
+            self._route("/v1/plans", self._plans),
+            self._route(plan, self._plan),
+            self._route(f"{plan}/windows", self._windows, ["limit"]),
+            self._route(f"{plan}/series", self._series, PARAMETERS),
             *(
-                _route(f"{plan}/{name}", self._question(read), known)
+                self._route(f"{plan}/{name}", self._question(read), known)
                 for name, (read, known) in QUESTIONS.items()
             ),
             Route("/", _page),
             Mount("/assets", StaticFiles(directory=ASSETS, check_dir=False)),
         ]
+
+    def _route(self, path: str, handler: Handler, known: Sequence[str] = ()) -> Route:
+        async def endpoint(request: Request) -> Response:
+            asked = Parameters(request.query_params, known, self._settings.max_cells)
+            return await handler(request, asked)
+
+        return Route(path, endpoint)
 
     async def _plans(self, _request: Request, _asked: Parameters) -> Response:
         plans = sorted(self._served().items())
@@ -84,7 +91,7 @@ class Routes:
     def _question(self, read: Read) -> Handler:
         async def answer(request: Request, asked: Parameters) -> Response:
             service = self._service(request)
-            question = read(service, asked, self._settings.max_cells)
+            question = read(service, asked)
             headers = {"etag": question.etag, **_REVALIDATE}
             if question.format == "csv":
                 headers["content-disposition"] = f'attachment; filename="{service.plan.name}.csv"'
@@ -117,13 +124,6 @@ async def _page(_request: Request) -> Response:
             Problem.NOT_FOUND, "the page was not built; the interface begins at /v1/plans"
         )
     return FileResponse(ASSETS / "index.html", headers=_REVALIDATE)
-
-
-def _route(path: str, handler: Handler, known: Sequence[str] = ()) -> Route:
-    async def endpoint(request: Request) -> Response:
-        return await handler(request, Parameters(request.query_params, known))
-
-    return Route(path, endpoint)
 
 
 def _peer(request: Request) -> str:

@@ -111,12 +111,12 @@ async def series(
     service: PlanService, asked: Parameters, answers: Answers, settings: ServeSettings, peer: str
 ) -> bytes:
     """Return the JSON object: the newest windows first come into it, until the time is over."""
-    attributes, given = asked.table(service, settings.max_cells)
+    attributes, given = asked.table(service)
     windows = asked.windows(service, "windows", "last:50")
     wanted = _Series(service, attributes, asked.text("group"), given, answers, peer)
     axes, labels = wanted.axes()
     cells = prod(map(len, labels))
-    most = max(min(MAX_WINDOWS, MAX_TABLES * settings.max_cells // cells), 1)
+    most = max(min(MAX_WINDOWS, MAX_TABLES * asked.max_cells // cells), 1)
     first = max(windows.first, windows.last - most + 1)
     finals = [service.results.final(window) for window in range(first, windows.last + 1)]
     loop = asyncio.get_running_loop()

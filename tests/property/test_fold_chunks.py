@@ -22,7 +22,7 @@ from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.wire.batch import HEAD_BYTES, TICK, Batch, encode_batch, form_of
 from calmstream.estimators.wire.state import encode_closed, encode_state
 from tests.support.attacks.fuzzing import Message, messages, plan_of
-from tests.support.tally import RecordOutcome, fold_one, outcome_of
+from tests.support.tally import RecordOutcome, accepted_ids, fold_one, outcome_of
 
 WHERE = Partition("reports", 0)
 PLAN = plan_of()
@@ -121,7 +121,7 @@ def check(plan: Plan, group: int, seed: int, size: int) -> set[Reason | None]:
             why = expected.rejection
             verdicts.add(None if why is None else why.reason)
         assert encode_state(plan, joined.state()) == encode_state(plan, single.state())
-        assert joined.admission.accepted_ids() == single.admission.accepted_ids()
+        assert accepted_ids(joined) == accepted_ids(single)
         assert joined.admission.next_close == single.admission.next_close
         assert_restored_alike(plan, group, records, single, dice)
     return verdicts
@@ -138,8 +138,8 @@ def assert_restored_alike(
     for chunk in cut(again, dice):
         control.replay(chunk)
     restored = PartitionFold(plan, group, control, state)
-    ids = fold.admission.accepted_ids()
-    assert restored.admission.accepted_ids() == ids
+    ids = accepted_ids(fold)
+    assert accepted_ids(restored) == ids
     resume = (state.resume_from, state.resume_clock) if any(ids.values()) else None
     assert control.resume_point() == resume
 

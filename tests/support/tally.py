@@ -14,6 +14,7 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.records import in_chunks
 from calmstream.broker.transport import Partition, Record
 from calmstream.common.errors import Reason, Rejection
+from calmstream.consumer.tally.folding.batch_ids import ID_BYTES, BatchIds
 from calmstream.consumer.tally.folding.fold import ChunkOutcome, PartitionFold
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.limits import STANDARD, PlanLimits
@@ -104,6 +105,16 @@ def fold_one(fold: PartitionFold, one: Record) -> RecordOutcome:
     result = fold.fold_chunk(chunk)
     assert result.stop == 1
     return outcome_of(result, 0, 0)
+
+
+def ids_in(ids: BatchIds) -> set[bytes]:
+    raw = bytes(ids._ids)
+    return {raw[at : at + ID_BYTES] for at in range(0, len(raw), ID_BYTES)}
+
+
+def accepted_ids(fold: PartitionFold) -> dict[int, set[bytes]]:
+    """Return the ids that are accepted, by open window."""
+    return {period: ids_in(ids) for period, ids in fold.admission._ids.items() if len(ids)}
 
 
 def plain(count: Any) -> tuple[int, list[int], dict[Reason, int]]:

@@ -170,10 +170,6 @@ class AdmissionControl:
         """Return the offset of the first accepted batch of open windows, and the clock before."""
         return min(self._first.values(), default=None)
 
-    def accepted_ids(self) -> dict[int, frozenset[bytes]]:
-        """Return the ids that are accepted, by open window."""
-        return {period: frozenset(ids) for period, ids in self._ids.items() if len(ids)}
-
     def _within(self, kept: BatchIds, reports: Integers) -> bool:
         """Return whether these batches stay within the plan's limits, whatever their order."""
         limits = self._plan.limits

@@ -9,7 +9,6 @@ in full.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,11 +60,6 @@ class BatchIds:
 
     def __len__(self) -> int:
         return len(self._ids) // ID_BYTES
-
-    def __iter__(self) -> Iterator[bytes]:
-        """Yield the ids in the order in which they were added; the set must not change."""
-        for at in range(0, len(self._ids), ID_BYTES):
-            yield bytes(self._ids[at : at + ID_BYTES])
 
     def contains(self, ids: Ids, mixed: Words | None = None) -> NDArray[np.bool_]:
         """Return whether each id is in the set: shape (n,). Expected cost: O(n)."""

@@ -18,6 +18,7 @@ from calmstream.consumer.metrics import tally as m
 from calmstream.consumer.metrics.registry import Metrics, plan_label, plan_metrics
 from calmstream.consumer.plans.role import PlansRole, WorkerKind
 from calmstream.consumer.plans.served_plan import LONGEST_PAUSE, PlanState, ServedPlan
+from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.health import RoleHealth, Verdict
 from calmstream.estimators.plan import Plan
 from tests.fault.virtual import Process, VirtualClock
@@ -87,7 +88,9 @@ class Setting:
         self.first_fault: BaseException | None = None
         kind = WorkerKind("tally", self._make, self._metrics, m.QUARANTINED, m.FAULTS)
         self.shared = SharedBroker(Process(self.broker, self.clock), "g", self.clock)
-        self.role = PlansRole(kind, lambda: self.plans, self.shared, self.clock, Inline())
+        self.role = PlansRole(
+            kind, lambda: self.plans, self.shared, self.clock, Inline(), TallyConfig()
+        )
 
     def _make(self, plan: Plan, broker: PlanBroker, _metrics: Metrics) -> Worker:
         worker = Worker(plan, broker, self.clock)
