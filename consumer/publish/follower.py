@@ -73,9 +73,8 @@ class TopicFollower:
         self.assembler = SnapshotAssembler(plan)
         self.completeness = Completeness(plan)
         self.early_keys: dict[int, set[bytes]] = {}
-        self.foreign = ForeignRecordCounter(
-            context.log.warning, lambda: context.metrics.inc(FOREIGN)
-        )
+        self.foreign = ForeignRecordCounter(context.log.warning)
+        self._metrics = context.metrics
         self._reader = reader
         self._topics = topics
         self._found = found
@@ -122,7 +121,7 @@ class TopicFollower:
 
     def read(self, timeout: float) -> bool:
         """Read the records of one poll; return whether there were any."""
-        records = self._reader.poll(timeout)
+        records, foreign = self._reader.poll(timeout), self.foreign.count
         for record in records:
             with self.foreign.reading(record):
                 key = key_of(record)
@@ -132,6 +131,7 @@ class TopicFollower:
                     self._read_counts(key, record.value)
                 else:
                     self.merger.read(key, record.value)
+        self._metrics.inc(FOREIGN, self.foreign.count - foreign)
         return bool(records)
 
     def _read_snapshot(self, key: bytes, record: Record) -> None:

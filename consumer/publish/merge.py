@@ -58,6 +58,10 @@ class StateMerger:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._slots = len(plan.groups) * plan.partitions
+        self._zeros = [
+            WindowCount(Tally.zero(len(group.views), mechanism.width))
+            for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True)
+        ]
         self._states: dict[int, PartitionState] = {}
         self._closed: dict[int, dict[int, ClosedWindow]] = {}
         self._closed_at: dict[int, dict[int, int]] = {}
@@ -110,8 +114,7 @@ class StateMerger:
 
     def open_windows(self) -> list[int]:
         """Return the windows with counts that some partition has not closed, ascending."""
-        counted = {w for state in self._states.values() for w in state.open}
-        counted.update(w for w, closed in self._closed.items() if len(closed) < self._slots)
+        counted = {w for state in self._states.values() for w in state.open} | self._closed.keys()
         unsettled = counted - self._settled
         return sorted(w for w in unsettled if len(self._closed.get(w, ())) < self._slots)
 
@@ -124,18 +127,18 @@ class StateMerger:
         closed = self._closed.get(window, {})
         if window in self._settled or len(closed) == self._slots or self._lacks(window):
             return None
-        counts: list[WindowCount | None] = []
+        counts: list[WindowCount] = []
         revision = []
         for slot in range(self._slots):
-            state = self._states.get(slot)
+            state, zero = self._states.get(slot), self._zeros[slot // self._plan.partitions]
             if slot in closed:
                 counts.append(closed[slot].count)
                 revision.append(closed[slot].closed_at)
             elif state is None:
-                counts.append(None)
+                counts.append(zero)
                 revision.append(0)
             else:
-                counts.append(state.open.get(window))
+                counts.append(state.open.get(window, zero))
                 revision.append(state.next_offset)
         return MergedWindow(window, Kind.EARLY, tuple(revision), self._by_group(counts))
 
@@ -149,18 +152,9 @@ class StateMerger:
         revision = tuple(r.closed_at for r in records)
         return MergedWindow(window, kind, revision, self._by_group(counts))
 
-    def _by_group(
-        self, counts: list[WindowCount] | list[WindowCount | None]
-    ) -> tuple[WindowCount, ...]:
+    def _by_group(self, counts: list[WindowCount]) -> tuple[WindowCount, ...]:
         width = self._plan.partitions
-        merged = []
-        for g, (group, mechanism) in enumerate(
-            zip(self._plan.groups, self._plan.mechanisms, strict=True)
-        ):
-            zero = WindowCount(Tally.zero(len(group.views), mechanism.width))
-            present = (c for c in counts[g * width : (g + 1) * width] if c is not None)
-            merged.append(reduce(add, present, zero))
-        return tuple(merged)
+        return tuple(reduce(add, counts[i : i + width]) for i in range(0, self._slots, width))
 
     def closed_records(self) -> Iterator[tuple[int, int, int, int]]:
         """Yield (group, partition, window, closed_at) for the closed records of settled windows."""

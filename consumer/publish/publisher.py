@@ -58,7 +58,6 @@ class Publisher:
         self._estimates = estimates
         self._lead = Partition(names.state, 0)
         self._member = broker.group_reader(names.group("publisher"))
-        self._prepared = False
         self._session: PublishingSession | None = None
         self._busy = False
         self._retries = RetryBudget(clock, config.retry_seconds)
@@ -81,7 +80,12 @@ class Publisher:
         return session is not None and session.caught_up and session.finished
 
     def start(self, stop: threading.Event) -> None:
-        """Do nothing: the first turn verifies the topics, so that failures are repeated."""
+        """Verify the topics and join the group."""
+        context, self._context.stop = self._context, stop
+        topics, plan, names = self._broker.topics(), context.plan, context.names
+        found = context.retry("the broker", lambda: verify_topics(plan, names, topics))
+        self._watch = context.watch(topics, found)
+        context.retry("joining the group", lambda: self._member.subscribe([names.state]))
 
     def turn(self) -> bool:
         """Do one round; repeat what fails. Return whether more may be due at once."""
@@ -108,8 +112,6 @@ class Publisher:
 
     def _round(self) -> None:
         """Poll the group, read, then write at most one set or delete once."""
-        if not self._prepared:
-            self._prepare()
         self._watch.turn()
         waiting = 0.0 if self._session else self._config.poll_seconds
         self._member.poll(waiting)
@@ -132,14 +134,6 @@ class Publisher:
         self.health.not_ready("stopped")
         self._end_session()
         self._member.close(_CLOSE_SECONDS)
-
-    def _prepare(self) -> None:
-        """Verify the topics and join the group; done in the loop, so that failures are repeated."""
-        topics = self._broker.topics()
-        found = verify_topics(self._context.plan, self._context.names, topics)
-        self._watch = self._context.watch(topics, found)
-        self._member.subscribe([self._context.names.state])
-        self._prepared = True
 
     def _begin_session(self) -> None:
         self._session = PublishingSession(self._context, self._broker, self._estimates)

@@ -18,12 +18,9 @@ _LOG_SECONDS = 600.0
 class ForeignRecordCounter:
     """Counts the foreign records that one reader skips."""
 
-    def __init__(
-        self, warn: Callable[[str], object], on_skip: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, warn: Callable[[str], object]) -> None:
         self.count = 0
         self._warn = warn
-        self._on_skip = on_skip
         self._logged: float | None = None
 
     @contextmanager
@@ -40,7 +37,6 @@ class ForeignRecordCounter:
 
     def skip(self, record: Record, reason: str) -> None:
         self.count += 1
-        self._on_skip()
         now = time.monotonic()
         if self._logged is None or now - self._logged >= _LOG_SECONDS:
             self._logged = now

@@ -8,8 +8,10 @@ number that seeds its own choices, so a sequence can be shortened without changi
 from __future__ import annotations
 
 import random
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from calmstream.broker.transport import Partition, Record
@@ -268,7 +270,9 @@ class Scenario(Timed):
             metrics=Silent(),  # type: ignore[arg-type]
             estimates=EstimateRunner(start_tests=self.tests.append, wait_seconds=AWAIT_SECONDS),
         )
-        self.publishers.append((publisher, process))
+        with suppress(FatalError):
+            publisher.start(threading.Event())
+            self.publishers.append((publisher, process))
 
     def publish(self, dice: random.Random) -> None:
         while self.tests:  # begun before, perhaps by one that is dead now

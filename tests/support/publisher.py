@@ -6,6 +6,7 @@ topic. `Bench` has the broker, the logs of all partitions, and publishers.
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -259,18 +260,21 @@ class Bench:
         inputs = [Partition(self.names.reports(x.group), x.partition) for x in self.logs]
         self.topics.trim(self.topics.log_ends(inputs))
 
-    def publisher(self, broker: FaultyBroker | None = None) -> Publisher:
+    def publisher(self, *, started: bool = True) -> Publisher:
         """Return a publisher that takes part in the group of publishers."""
         context = self.context()
-        return Publisher(
+        publisher = Publisher(
             self.plan,
-            broker or self.broker,
+            self.broker,
             self.names,
             clock=self.clock,
             config=self.config,
             metrics=context.metrics,
             estimates=self._estimates(),
         )
+        if started:
+            publisher.start(threading.Event())
+        return publisher
 
     def publication(self, broker: FaultyBroker | None = None) -> PublishingSession:
         """Return a publishing session without group membership; it is always active."""

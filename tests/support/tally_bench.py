@@ -121,8 +121,8 @@ class Stage:
         return worker
 
     def publisher(self) -> Publisher:
-        """Return a publisher that writes an early revision every second."""
-        return Publisher(
+        """Return a started publisher that writes an early revision every second."""
+        publisher = Publisher(
             self.plan,
             self.broker,
             self.names,
@@ -131,6 +131,8 @@ class Stage:
             metrics=plan_metrics(CollectorRegistry(), self.plan, self.names, PUBLISHER_METRICS),
             estimates=EstimateRunner(wait_seconds=AWAIT_SECONDS, start_tests=lambda run: run()),
         )
+        publisher.start(threading.Event())
+        return publisher
 
     def ask(self, codes: NDArray[np.uint16], seed: int, **options: Any) -> ProduceSummary:
         """Let a population of devices report in the first window.

@@ -123,7 +123,7 @@ def test_failures_that_pass_are_tried_again(bench: Bench) -> None:
     bench.close_all()
     bench.put_all()
     bench.broker.faults.plan(bench.names.snapshots, *[SendFault.FAIL] * 2)
-    publisher = bench.publisher()
+    publisher = bench.publisher(started=False)
     stop = threading.Event()
     runner = threading.Thread(target=Alone(publisher).run, args=(stop,), daemon=True)
     runner.start()
@@ -143,7 +143,7 @@ def test_failures_that_last_stop_it_when_the_budget_is_spent(
         raise RecoverableError("nobody answers")
 
     monkeypatch.setattr(PublishingSession, "step", fail)
-    publisher = bench.publisher()
+    publisher = bench.publisher(started=False)
     with pytest.raises(FatalError, match=r"no success for 6\d s: nobody answers"):
         Alone(publisher).run(threading.Event())
     assert not publisher.active
@@ -152,7 +152,7 @@ def test_failures_that_last_stop_it_when_the_budget_is_spent(
 def test_topics_that_are_not_as_they_must_be_stop_it_with_the_remedy(bench: Bench) -> None:
     bench.topics.delete([bench.names.snapshots])
     with pytest.raises(FatalError, match=r"snapshots does not exist; create it: calmstream topics"):
-        Alone(bench.publisher()).run(threading.Event())
+        Alone(bench.publisher(started=False)).run(threading.Event())
 
 
 def test_metrics_tell_what_was_done(bench: Bench) -> None:
