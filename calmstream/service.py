@@ -31,6 +31,7 @@ from calmstream.consumer.plans.folder import PlanFolder
 from calmstream.consumer.plans.lanes import Lanes
 from calmstream.consumer.plans.role import PlansRole, WorkerKind
 from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.runtime.retry import RetryBudget
 from calmstream.consumer.runtime.service import Alone, Role
 from calmstream.consumer.runtime.threads import Threads
@@ -180,8 +181,9 @@ class Service:
         from calmstream.consumer.tally.worker import TallyWorker
 
         def make(plan: Plan, broker: Broker, metrics: Metrics) -> TallyWorker:
-            names = self._prepared(plan, broker)
-            return TallyWorker(plan, broker, names, self._clock, self._scaled(config), metrics)
+            names, scaled = self._prepared(plan, broker), self._scaled(config)
+            context = TallyContext("tally", plan, names, self._clock, scaled, metrics)
+            return TallyWorker(context, broker)
 
         metrics = self._metrics(m.TALLY_METRICS)
         kind = WorkerKind("tally", make, metrics, m.QUARANTINED, m.FAULTS)
@@ -189,6 +191,7 @@ class Service:
 
     def publisher(self, config: PublisherConfig, tally: TallyConfig) -> Role:
         from calmstream.consumer.metrics import publisher as m
+        from calmstream.consumer.publish.config import PublisherContext
         from calmstream.consumer.publish.estimate_runner import EstimateRunner
         from calmstream.consumer.publish.publisher import Publisher
 
@@ -204,16 +207,12 @@ class Service:
             return EstimateRunner(partial(start, threads), 0.0, partial(start, tests))
 
         def make(plan: Plan, broker: Broker, metrics: Metrics) -> Publisher:
-            many = not isinstance(self._plans, Plan)
-            return Publisher(
-                plan,
-                broker,
-                self._prepared(plan, broker),
-                clock=self._clock,
-                config=replace(self._scaled(config), poll_seconds=0.0) if many else config,
-                metrics=metrics,
-                estimates=(self._estimates or runner(plan)) if many else None,
-            )
+            names, chosen, estimates = self._prepared(plan, broker), config, None
+            if not isinstance(self._plans, Plan):
+                chosen = replace(self._scaled(config), poll_seconds=0.0)
+                estimates = self._estimates or runner(plan)
+            context = PublisherContext("publisher", plan, names, self._clock, chosen, metrics)
+            return Publisher(context, broker, estimates)
 
         metrics = self._metrics(m.PUBLISHER_METRICS)
         kind = WorkerKind("publisher", make, metrics, m.QUARANTINED, m.FAULTS, reads=True)

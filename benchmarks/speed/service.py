@@ -27,6 +27,7 @@ from calmstream.common.clock import SystemClock
 from calmstream.consumer.metrics.registry import plan_metrics
 from calmstream.consumer.metrics.tally import TALLY_METRICS
 from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.consumer.tally.folding.batch_ids import BatchIds, as_ids
 from calmstream.consumer.tally.folding.fold import PartitionFold
@@ -170,7 +171,8 @@ def seconds_to_count(backlog: Backlog) -> float:
     with existing(backlog.broker, output):
         metrics = plan_metrics(CollectorRegistry(), backlog.plan, names, TALLY_METRICS)
         config = TallyConfig(poll_records=POLL_RECORDS)
-        worker = TallyWorker(backlog.plan, backlog.broker, names, SystemClock(), config, metrics)
+        context = TallyContext("tally", backlog.plan, names, SystemClock(), config, metrics)
+        worker = TallyWorker(context, backlog.broker)
         worker.start()
         took = _seconds_to_end(worker, backlog)
         worker.finish()

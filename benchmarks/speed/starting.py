@@ -79,6 +79,7 @@ def _hold() -> None:
     from calmstream.consumer.metrics.registry import new_registry, plan_metrics
     from calmstream.consumer.metrics.tally import TALLY_METRICS
     from calmstream.consumer.runtime.config import TallyConfig
+    from calmstream.consumer.runtime.context import TallyContext
     from calmstream.consumer.runtime.service import configure_logging
     from calmstream.consumer.subscribe.subscribe import plan_names
     from calmstream.consumer.tally.worker import TallyWorker
@@ -89,7 +90,7 @@ def _hold() -> None:
     names = plan_names(plan, args.namespace)
     broker = kafka(args.bootstrap, session_seconds=config.session_seconds)
     metrics = plan_metrics(new_registry(), plan, names, TALLY_METRICS)
-    worker = TallyWorker(plan, broker, names, SystemClock(), config, metrics)
+    worker = TallyWorker(TallyContext("tally", plan, names, SystemClock(), config, metrics), broker)
     worker.start()
     until = time.monotonic() + DEADLINE
     while not worker.folds:

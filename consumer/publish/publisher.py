@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import threading
 
-import structlog
-
-from calmstream.broker.names import TopicNames
 from calmstream.broker.topic_facts import verify_topics
 from calmstream.broker.transport import Broker, Partition
-from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.metrics.publisher import ACTIVE, FAILURES, not_active
-from calmstream.consumer.metrics.registry import Metrics
-from calmstream.consumer.publish.config import PublisherConfig, PublisherContext
+from calmstream.consumer.publish.config import PublisherContext
 from calmstream.consumer.publish.estimate_runner import EstimateRunner
 from calmstream.consumer.publish.session import PublishingSession
 from calmstream.consumer.runtime.context import all_windows_closed_at
-from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.retry import RetryBudget
-from calmstream.estimators.plan import Plan
 
 # Pause after a failed round.
 _BACKOFF_SECONDS = 0.5
 # Maximum wait for each client to close.
 _CLOSE_SECONDS = 5.0
-
-__all__ = ["Publisher", "PublisherConfig"]
 
 
 class Publisher:
@@ -37,31 +28,22 @@ class Publisher:
     never go back to a lower revision.
     """
 
-    name = "publisher"
-
     def __init__(
-        self,
-        plan: Plan,
-        broker: Broker,
-        names: TopicNames,
-        *,
-        clock: Clock,
-        config: PublisherConfig,
-        metrics: Metrics,
-        estimates: EstimateRunner | None = None,
+        self, context: PublisherContext, broker: Broker, estimates: EstimateRunner | None = None
     ) -> None:
-        self.health = RoleHealth(self.name, clock)
-        log = structlog.get_logger("calmstream.publisher").bind(plan=plan.digest[:8])
-        self._config = config
-        self._context = PublisherContext(plan, names, clock, config, metrics, self.health, log)
+        names = context.names
+        self.name = context.role
+        self.health = context.health
+        self._config = context.config
+        self._context = context
         self._broker = broker
         self._estimates = estimates
         self._lead = Partition(names.state, 0)
         self._member = broker.group_reader(names.group("publisher"))
         self._session: PublishingSession | None = None
         self._busy = False
-        self._retries = RetryBudget(clock, config.retry_seconds)
-        not_active(metrics)
+        self._retries = RetryBudget(context.clock, context.config.retry_seconds)
+        not_active(context.metrics)
 
     @property
     def active(self) -> bool:

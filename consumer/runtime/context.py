@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
+import structlog
 from structlog.typing import FilteringBoundLogger
 
 from calmstream.broker.names import TopicNames
@@ -59,19 +60,25 @@ class PlanWorker(Protocol):
 
 @dataclass(slots=True)
 class PlanContext(Generic[C]):
-    """The plan, the settings and the instruments of one worker.
+    """The plan, the settings and the instruments of its worker in one role.
 
     The clock serves time limits and ticks; which reports count depends on append times only.
     """
 
+    role: str
     plan: Plan
     names: TopicNames
     clock: Clock
     config: C
     metrics: Metrics
-    health: RoleHealth
-    log: FilteringBoundLogger
+    health: RoleHealth = field(init=False)
+    log: FilteringBoundLogger = field(init=False)
     stop: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.health = RoleHealth(self.role, self.clock)
+        logger = structlog.get_logger(f"calmstream.{self.role}")
+        self.log = logger.bind(plan=self.plan.digest[:8])
 
     def retry(self, what: str, call: Callable[[], T]) -> T:
         """Repeat a call to the broker until it succeeds, for ``retry_seconds``. Blocks."""

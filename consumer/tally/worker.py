@@ -8,19 +8,13 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 
 import numpy as np
-import structlog
 
-from calmstream.broker.names import TopicNames
 from calmstream.broker.topic_facts import verify_topics
 from calmstream.broker.transport import Broker, Chunk, Partition, Record
-from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.common.metric_definition import MetricDefinition
 from calmstream.consumer.metrics import tally as m
-from calmstream.consumer.metrics.registry import Metrics
-from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.context import TallyContext, all_windows_closed_at
-from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.tally.assignment import AssignedPartitions
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.liveness import Liveness
@@ -34,7 +28,6 @@ from calmstream.consumer.tally.writing.records import (
     write_dead_letter,
 )
 from calmstream.consumer.tally.writing.ticks import Ticker
-from calmstream.estimators.plan import Plan
 
 _LOOK_SECONDS = 60.0
 """Time between two looks at whether a plan that has ended needs this worker any more."""
@@ -160,24 +153,14 @@ def _impossible_time(record: Record, now_ms: int) -> FatalError:
 class TallyWorker:
     """A member of the consumer group of tally workers of one plan; a `PlanWorker`."""
 
-    name = "tally"
-
-    def __init__(
-        self,
-        plan: Plan,
-        broker: Broker,
-        names: TopicNames,
-        clock: Clock,
-        config: TallyConfig,
-        metrics: Metrics,
-    ) -> None:
-        self.health = RoleHealth(self.name, clock)
-        log = structlog.get_logger("calmstream.tally").bind(plan=plan.digest[:8])
-        self._context = TallyContext(plan, names, clock, config, metrics, self.health, log)
+    def __init__(self, context: TallyContext, broker: Broker) -> None:
+        self.name = context.role
+        self.health = context.health
+        self._context = context
         self._broker = broker
         self._running: RunningWorker | None = None
         self._over = False
-        self._checkpoint_at = self._look_at = clock.monotonic()
+        self._checkpoint_at = self._look_at = context.clock.monotonic()
 
     @property
     def running(self) -> RunningWorker:

@@ -13,11 +13,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from calmstream.broker.transport import Partition, Record
 from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.publish.config import PublisherContext
 from calmstream.consumer.publish.estimate_runner import EstimateRunner
 from calmstream.consumer.publish.publisher import Publisher
+from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.worker import TallyWorker
 from calmstream.estimators.plan import Plan
@@ -168,14 +171,9 @@ class Scenario(Timed):
 
     def _add_worker(self) -> None:
         process = Process(self.broker, self.clock)
-        worker = TallyWorker(
-            self.plan,
-            process,
-            self.names,
-            self.clock,
-            self._tally,
-            Silent(),  # type: ignore[arg-type]
-        )
+        silent: Any = Silent()
+        shared = TallyContext("tally", self.plan, self.names, self.clock, self._tally, silent)
+        worker = TallyWorker(shared, process)
         try:
             worker.start()
         except FatalError as error:
@@ -261,15 +259,10 @@ class Scenario(Timed):
 
     def _add_publisher(self) -> None:
         process = Process(self.broker, self.clock)
-        publisher = Publisher(
-            self.plan,
-            process,
-            self.names,
-            clock=self.clock,
-            config=PUBLISH,
-            metrics=Silent(),  # type: ignore[arg-type]
-            estimates=EstimateRunner(start_tests=self.tests.append, wait_seconds=AWAIT_SECONDS),
-        )
+        silent: Any = Silent()
+        shared = PublisherContext("publisher", self.plan, self.names, self.clock, PUBLISH, silent)
+        estimates = EstimateRunner(start_tests=self.tests.append, wait_seconds=AWAIT_SECONDS)
+        publisher = Publisher(shared, process, estimates)
         with suppress(FatalError):
             publisher.start(threading.Event())
             self.publishers.append((publisher, process))

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-import structlog
 from prometheus_client import CollectorRegistry
 
 from calmstream.broker.names import TopicNames
@@ -27,7 +26,6 @@ from calmstream.consumer.publish.estimate_runner import EstimateRunner
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.publish.session import PublishingSession
-from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Group, Guarantee, Plan
@@ -107,9 +105,7 @@ def publisher_context(
 ) -> PublisherContext:
     """Return what the parts of a publisher share; its registry is ``metrics.registry``."""
     metrics = plan_metrics(CollectorRegistry(), plan, names, PUBLISHER_METRICS)
-    health = RoleHealth("publisher", clock)
-    log = structlog.get_logger("calmstream.publisher")
-    return PublisherContext(plan, names, clock, config, metrics, health, log)
+    return PublisherContext("publisher", plan, names, clock, config, metrics)
 
 
 @dataclass
@@ -262,16 +258,7 @@ class Bench:
 
     def publisher(self, *, started: bool = True) -> Publisher:
         """Return a publisher that takes part in the group of publishers."""
-        context = self.context()
-        publisher = Publisher(
-            self.plan,
-            self.broker,
-            self.names,
-            clock=self.clock,
-            config=self.config,
-            metrics=context.metrics,
-            estimates=self._estimates(),
-        )
+        publisher = Publisher(self.context(), self.broker, self._estimates())
         if started:
             publisher.start(threading.Event())
         return publisher

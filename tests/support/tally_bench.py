@@ -15,13 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import structlog
 from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry
 
+from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Partition, Record
 from calmstream.common.settings import load
-from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS
 from calmstream.consumer.metrics.registry import plan_metrics
 from calmstream.consumer.metrics.tally import TALLY_METRICS
 from calmstream.consumer.publish.config import PublisherConfig
@@ -29,7 +28,6 @@ from calmstream.consumer.publish.estimate_runner import EstimateRunner
 from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.context import TallyContext
-from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.threads import begin
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.subscribe import subscribe
@@ -50,7 +48,7 @@ from calmstream.producer.simulation.produce import ProduceSummary, produce
 from tests.support.clock import ManualClock
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.producer import FakeClock
-from tests.support.publisher import AWAIT_SECONDS
+from tests.support.publisher import AWAIT_SECONDS, publisher_context
 from tests.support.service.processes import until
 from tests.support.tally import at, batch_id, body, fields_of, fold_one, names_of
 
@@ -70,18 +68,13 @@ class Inline:
         return False
 
 
-def worker_context(plan: Plan, clock: ManualClock, **settings: object) -> TallyContext:
+def worker_context(
+    plan: Plan, clock: ManualClock, names: TopicNames | None = None, **settings: object
+) -> TallyContext:
     """Return what the parts of a worker share; its registry is ``metrics.registry``."""
-    names = names_of(plan)
-    return TallyContext(
-        plan,
-        names,
-        clock,
-        load(TallyConfig, **settings),
-        plan_metrics(CollectorRegistry(), plan, names, TALLY_METRICS),
-        RoleHealth("tally", clock),
-        structlog.get_logger("calmstream.tally"),
-    )
+    names = names or names_of(plan)
+    metrics = plan_metrics(CollectorRegistry(), plan, names, TALLY_METRICS)
+    return TallyContext("tally", plan, names, clock, load(TallyConfig, **settings), metrics)
 
 
 @dataclass
@@ -107,30 +100,20 @@ class Stage:
     def worker(self, clock: ManualClock | None = None, **settings: object) -> TallyWorker:
         """Return a started worker; its registry is ``worker.registry``."""
         given = {"poll_seconds": 0.0, "checkpoint_seconds": 0.5, "retry_seconds": 5.0}
-        registry = CollectorRegistry()
-        worker = TallyWorker(
-            self.plan,
-            self.broker,
-            self.names,
-            clock or self.clock,
-            load(TallyConfig, **(given | self.settings | settings)),
-            plan_metrics(registry, self.plan, self.names, TALLY_METRICS),
+        context = worker_context(
+            self.plan, clock or self.clock, self.names, **(given | self.settings | settings)
         )
-        worker.registry = registry
+        worker = TallyWorker(context, self.broker)
+        worker.registry = context.metrics.registry
         worker.start()
         return worker
 
     def publisher(self) -> Publisher:
         """Return a started publisher that writes an early revision every second."""
-        publisher = Publisher(
-            self.plan,
-            self.broker,
-            self.names,
-            clock=self.clock,
-            config=PublisherConfig(poll_seconds=0, refresh_seconds=1, test_changes=False),
-            metrics=plan_metrics(CollectorRegistry(), self.plan, self.names, PUBLISHER_METRICS),
-            estimates=EstimateRunner(wait_seconds=AWAIT_SECONDS, start_tests=lambda run: run()),
-        )
+        config = PublisherConfig(poll_seconds=0, refresh_seconds=1, test_changes=False)
+        context = publisher_context(self.plan, self.names, self.clock, config)
+        estimates = EstimateRunner(wait_seconds=AWAIT_SECONDS, start_tests=lambda run: run())
+        publisher = Publisher(context, self.broker, estimates)
         publisher.start(threading.Event())
         return publisher
 

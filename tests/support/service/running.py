@@ -22,6 +22,7 @@ from calmstream.common.settings import load
 from calmstream.consumer.metrics.registry import plan_metrics
 from calmstream.consumer.metrics.tally import TALLY_METRICS
 from calmstream.consumer.runtime.config import TallyConfig
+from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.runtime.service import Alone
 from calmstream.consumer.tally.worker import TallyWorker
 from calmstream.estimators.plan import Plan
@@ -109,14 +110,11 @@ class Stage:
         }
         registry = CollectorRegistry()
         broker = self.connect()
-        worker = TallyWorker(
-            self.plan,
-            broker,
-            self.names,
-            clock or SystemClock(),
-            load(TallyConfig, **(given | settings)),
-            plan_metrics(registry, self.plan, self.names, TALLY_METRICS),
-        )
+        config = load(TallyConfig, **(given | settings))
+        metrics = plan_metrics(registry, self.plan, self.names, TALLY_METRICS)
+        clock = clock or SystemClock()
+        context = TallyContext("tally", self.plan, self.names, clock, config, metrics)
+        worker = TallyWorker(context, broker)
         stop, failures = threading.Event(), []
 
         def live() -> None:
