@@ -21,7 +21,7 @@ from calmstream.estimators import methods
 from calmstream.estimators.domain import Attribute, Codes, Domain
 from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.evaluate import evaluate
-from calmstream.evaluation.population import local_plan
+from calmstream.evaluation.population import Study, local_plan
 from calmstream.evaluation.precision import Precision
 from calmstream.tables.records import RecordTable
 
@@ -76,18 +76,11 @@ def measured(seed: int) -> float:
     one = case(seed)
     free = [labels - 1 for labels in one.domain.cardinalities]
     each = sum(prod(some) for size in range(1, one.k + 1) for some in combinations(free, size))
-    (result,) = evaluate(
-        RecordTable(one.domain, one.codes),
-        dataset=f"case {seed}",
-        methods=[one.method],
-        epsilons=[one.epsilon],
-        k=one.k,
-        users=one.users,
-        targets=TARGETS,
-        repeats=ceil(FREEDOM[one.method] / each),
-        seed=seed,
-        tallies="law",
-    )
+    study = Study(
+        RecordTable(one.domain, one.codes), [one.method], [one.epsilon], one.k, one.users,
+        targets=TARGETS, repeats=ceil(FREEDOM[one.method] / each), seed=seed,
+    )  # fmt: skip
+    (result,) = evaluate(study, dataset=f"case {seed}", tallies="law")
     return result.sse_mean
 
 

@@ -7,7 +7,7 @@ marginals with the true ones of the drawn devices.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -18,12 +18,10 @@ from rich.progress import Progress
 
 from calmstream import arguments
 from calmstream.common.errors import InvalidInput
-from calmstream.estimators import methods
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.evaluate import evaluate
-from calmstream.evaluation.population import LINEAGE, local_plan
+from calmstream.evaluation.population import LINEAGE, Study
 from calmstream.evaluation.ranges import RangeQuestions
 from calmstream.evaluation.streams import evaluate_stream, times_of
 from calmstream.evaluation.synthetic import ORDERS, evaluate_synthetic
@@ -33,7 +31,6 @@ from calmstream.planning.methods_page import note_of
 from calmstream.tables.dictionaries import load_domain
 from calmstream.tables.reading import add_options, reading
 from calmstream.tables.records import RecordTable, read_table
-from calmstream.tables.table import FileColumn
 from calmstream.terminal import Console, grid
 
 UNCORRECTED = (
@@ -158,37 +155,32 @@ def run(args: argparse.Namespace) -> int:
     console = Console(stderr=True)
     for line in (*table.said, *table.warnings):
         console.print(line, soft_wrap=True)
-    if table.domain.hashed:
-        if args.stream or args.synthetic:
-            raise InvalidInput("hashed attributes: with neither --stream nor --synthetic")
-        _whole_columns(table, "hashed attributes")
+    if table.domain.hashed and (args.stream or args.synthetic):
+        raise InvalidInput("hashed attributes: with neither --stream nor --synthetic")
     if args.stream:
         _stream(args, table, console)
     elif args.synthetic:
-        measure = partial(evaluate_synthetic, table, repeats=args.repeats)
         about = (
             "errors: squared error summed over the cells of marginals of 1 to 4 attributes. "
             "answers: the published tables; tree, model: made-up records, as many as devices"
         )
-        _print(args, _measured(args, console, measure), _SYNTHETIC, about)
+        _print(args, _measured(args, table, console, evaluate_synthetic), _SYNTHETIC, about)
     else:
         _methods(args, table, console)
     if table.domain.hashed:
-        _words(args, table, console)
+        _print(args, _measured(args, table, console, evaluate_words), _WORDS)
     return 0
 
 
 def _methods(args: argparse.Namespace, table: RecordTable, console: Console) -> None:
     measure = partial(
         evaluate,
-        table,
         dataset=Path(args.data).name.split(".")[0],
-        repeats=args.repeats,
         tallies=args.tallies,
         pilot=args.pilot or 0.0,  # 0.0 means the default of each method
         ranges=args.ranges or 0,
     )
-    found = _measured(args, console, measure)
+    found = _measured(args, table, console, measure)
     first = found[0]
     about = (
         f"{first.dataset}: {first.d} attributes, {first.targets} marginals of {first.k}, "
@@ -212,9 +204,10 @@ def _methods(args: argparse.Namespace, table: RecordTable, console: Console) -> 
 
 
 def _stream(args: argparse.Namespace, table: RecordTable, console: Console) -> None:
-    column, times = times_of(_whole_columns(table, "--stream"), args.time)
+    column, times = times_of(table.file, args.time)
     console.print(f"times: {column}", soft_wrap=True)
-    found = _measured(args, console, partial(evaluate_stream, table, times, window=args.window))
+    measure = partial(evaluate_stream, times=times, window=args.window)
+    found = _measured(args, table, console, measure)
     about = (
         f"{found[0].windows} windows, {found[0].measured} of them compared with their true tables "
         f"of {args.k}.\nSquared error of the final, of the total, and of what is known now "
@@ -223,21 +216,11 @@ def _stream(args: argparse.Namespace, table: RecordTable, console: Console) -> N
     _print(args, found, _STREAM, about)
 
 
-def _words(args: argparse.Namespace, table: RecordTable, console: Console) -> None:
-    """Measure the shares of words, which depend on no method, and print them."""
-    columns = {column.name: column for column in table.file}
-    method = methods.get(args.method[0])
-
-    def measure(epsilons: Sequence[str], k: int, users: int, seed: int, **_: Any) -> Iterator[Any]:
-        for epsilon in epsilons:
-            plan = local_plan(method, Request(table.domain, epsilon, users, k))
-            yield from evaluate_words(plan, table.codes, columns, seed)
-
-    _print(args, _measured(args, console, measure), _WORDS)
-
-
 def _measured(
-    args: argparse.Namespace, console: Console, measure: Callable[..., Iterable[Any]]
+    args: argparse.Namespace,
+    table: RecordTable,
+    console: Console,
+    measure: Callable[[Study], Iterable[Any]],
 ) -> list[Any]:
     """Return what is measured with each number of users; with --json print it at once."""
     found = []
@@ -245,15 +228,11 @@ def _measured(
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("collecting and estimating", total=None)
         for users in args.users:
-            for result in measure(
-                methods=args.method,
-                epsilons=args.epsilon,
-                k=args.k,
-                users=users,
-                targets=args.targets,
-                seed=args.seed,
-                progress=lambda: progress.advance(task),
-            ):
+            study = Study(
+                table, args.method, args.epsilon, args.k, users, args.targets, args.seed,
+                args.repeats, lambda: progress.advance(task),
+            )  # fmt: skip
+            for result in measure(study):
                 found.append(result)
                 if args.json:
                     say_json(_document(result), orjson.OPT_NON_STR_KEYS)
@@ -289,13 +268,6 @@ def _text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.3g}"
     return "-" if value is None else f"{value:,}" if isinstance(value, int) else value
-
-
-def _whole_columns(table: RecordTable, what: str) -> tuple[FileColumn, ...]:
-    """Return the columns of the file; refuse where its rows are no longer the records."""
-    if any(len(column.places) != len(table.codes) for column in table.file):
-        raise InvalidInput(f"{what}: not with --missing drop, which leaves records out")
-    return table.file
 
 
 def _table(args: argparse.Namespace) -> RecordTable:

@@ -18,6 +18,7 @@ from calmstream.estimators.domain import Attributes, Codes
 from calmstream.estimators.marginal import (
     Z95,
     Floats,
+    Marginal,
     inside,
     largest_error,
     sse,
@@ -29,19 +30,18 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.population import (
+    Study,
     check_memory,
     collect,
-    draw,
     local_plan,
     true_tables,
     two_rounds,
 )
 from calmstream.evaluation.ranges import RangeQuestions
-from calmstream.tables.records import RecordTable
 
 MAX_TARGET_CELLS = 1 << 20  # of a marginal that is measured; it limits time and memory
 PILOT_SHARE = 0.1  # default share of the devices for the pilot of a method that needs one
-_TARGETS, _DEVICES, _COLLECTION, _RANGES = range(4)  # labels of independent generators
+_TARGETS, _RANGES = 0, 3  # labels of independent generators
 
 
 @runtime_checkable
@@ -78,20 +78,12 @@ class Result:
 
 
 def evaluate(
-    table: RecordTable,
+    study: Study,
     *,
     dataset: str,
-    methods: Sequence[str],
-    epsilons: Sequence[str],
-    k: int,
-    users: int,
-    targets: int,
-    repeats: int,
-    seed: int,
     tallies: Literal["devices", "law"],
     pilot: float = 0.0,
     ranges: int = 0,
-    progress: Callable[[], object] = lambda: None,
 ) -> Iterator[Result]:
     """Evaluate every method at every epsilon, in that order; yield results one by one.
 
@@ -99,45 +91,32 @@ def evaluate(
     and epsilons, so that the results can be compared pairwise. With ``devices`` every record is
     perturbed, with ``law`` the counts are drawn from their exact distribution.
     """
-    if min(targets, repeats) < 1 or seed < 0:
-        raise InvalidInput("targets and repeats must be at least 1, the seed not negative")
-    if not 0.0 <= pilot < 1.0:
-        raise InvalidInput(f"the share of a pilot must be above 0 and below 1, got {pilot:g}")
-    exact, domain = tallies == "law", table.domain
+    exact, domain, k = tallies == "law", study.table.domain, study.k
     if domain.hashed and (pilot or exact or k > domain.ordinary):
         raise InvalidInput(
             f"hashed attributes: no --pilot, --tallies devices, and k at most {domain.ordinary}, "
             "the number of others"
         )
-    plans = [
-        _planned(name, Request(domain, epsilon, users, k), pilot, exact=exact)
-        for name in methods
-        for epsilon in epsilons
-    ]
+    plans = [_planned(method, request, pilot, exact=exact) for method, request in study.requests()]
     for _, plan in plans:
-        check_memory(plan, users, exact=exact)
-    measured = draw_targets(domain.ordinary, k, targets, _generator(seed, _TARGETS))
+        check_memory(plan, study.users, exact=exact)
+    measured = draw_targets(domain.ordinary, k, study.targets, study.random(_TARGETS))
     largest = max(domain.size(target) for target in measured)
     if largest > MAX_TARGET_CELLS:
         raise InvalidInput(
             f"k = {k}: a target has {largest:,} cells; at most {MAX_TARGET_CELLS:,} are measured"
         )
-    asked = None
-    if ranges:
-        asked = RangeQuestions(domain, measured, ranges, _generator(seed, _RANGES))
+    asked = RangeQuestions(domain, measured, ranges, study.random(_RANGES)) if ranges else None
     _require_answers(plans, [*measured, *(asked.margins if asked else ())])
-    campaign = _Campaign(table, measured, asked, users, seed, exact)
+    campaign = _Campaign(study, measured, asked, exact)
     for method, plan in plans:
-        rows = []
-        for repeat in range(repeats):
-            rows.append(campaign.once(method, plan, repeat))
-            progress()
+        rows = [campaign.once(method, plan, repeat) for repeat in range(study.repeats)]
         means = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
-        spread = float(np.std([row["sse_mean"] for row in rows], ddof=1)) if repeats > 1 else None
+        spread = float(np.std([row["sse_mean"] for row in rows], ddof=1)) if rows[1:] else None
         yield Result(
-            dataset, method.name, float(plan.epsilon), k, domain.ordinary, users, len(measured),
-            repeats, tallies,
-            sse_stderr=None if spread is None else spread / repeats**0.5,
+            dataset, method.name, float(plan.epsilon), k, domain.ordinary, study.users,
+            len(measured), study.repeats, tallies,
+            sse_stderr=None if spread is None else spread / study.repeats**0.5,
             points=100.0 * Z95 * float(np.sqrt(means.pop("each"))),
             ranges={name: means.pop(name) for name in asked.names} if asked else None,
             **means,
@@ -148,43 +127,30 @@ def evaluate(
 class _Campaign:
     """What is the same for every method and epsilon; ``truths`` are true tables by repeat."""
 
-    table: RecordTable
+    study: Study
     targets: tuple[Attributes, ...]
     ranges: RangeQuestions | None
-    users: int
-    seed: int
     exact: bool
     truths: dict[int, list[Floats]] = field(default_factory=dict)
 
     def once(self, method: Method, plan: Plan, repeat: int) -> dict[str, float]:
-        codes = draw(self.table.codes, self.users, _generator(self.seed, _DEVICES, repeat))
+        codes, noise = self.study.devices(repeat)
         if repeat not in self.truths:
-            self.truths[repeat] = true_tables(self.table.domain, codes, self.targets)
+            self.truths[repeat] = true_tables(plan.domain, codes, self.targets)
         truths = self.truths[repeat]
         started = time.perf_counter()
-        noise = np.random.SeedSequence((self.seed, _COLLECTION, repeat))
         fit = self._collect(method, plan, codes, noise)
         counted = time.perf_counter()
         model = fit()
         answers = [model.marginal(target) for target in self.targets]
         done = time.perf_counter()
-        pairs = [(answer.table, truth) for answer, truth in zip(answers, truths, strict=True)]
-        held = [inside(a.table, a.stderr, t) for a, t in zip(answers, truths, strict=True)]
-        found = {
-            "sse_mean": _mean(sse(*pair) for pair in pairs),
-            "sse_uniform": _mean(sse(np.full(t.size, 1.0 / t.size), t) for t in truths),
-            "tv_mean": _mean(total_variation(*pair) for pair in pairs),
-            "avd_mean": _mean(largest_error(*pair) for pair in pairs),
-            "coverage": float(np.concatenate(held).mean()),
-            "each": _mean(float(np.square(table - truth).mean()) for table, truth in pairs),
-            "collect_seconds": counted - started,
-            "estimate_seconds": done - counted,
-        }
-        if self.ranges is None:
-            return found
-        tables = [answer.table for answer in answers]
-        margins = true_tables(self.table.domain, codes, self.ranges.margins)
-        return found | self.ranges.errors(model, tables, truths, margins)
+        found = errors(answers, truths)
+        found |= {"collect_seconds": counted - started, "estimate_seconds": done - counted}
+        if self.ranges is not None:
+            margins = true_tables(plan.domain, codes, self.ranges.margins)
+            found |= self.ranges.errors(model, [a.table for a in answers], truths, margins)
+        self.study.progress()
+        return found
 
     def _collect(
         self, method: Method, plan: Plan, codes: Codes, noise: np.random.SeedSequence
@@ -197,6 +163,20 @@ class _Campaign:
         if isinstance(method, Follows) and plan.users < len(codes):
             return two_rounds(method, plan, codes, noise, exact=self.exact)
         return partial(registry.fit, plan, collect(plan, codes, noise, exact=self.exact))
+
+
+def errors(answers: Sequence[Marginal], truths: Sequence[Floats]) -> dict[str, float]:
+    """Return mean errors of answers as `Result` names them, and ``each``: squared, of a cell."""
+    pairs = [(answer.table, truth) for answer, truth in zip(answers, truths, strict=True)]
+    held = [inside(a.table, a.stderr, t) for a, t in zip(answers, truths, strict=True)]
+    return {
+        "sse_mean": _mean(sse(*pair) for pair in pairs),
+        "sse_uniform": _mean(sse(np.full(t.size, 1.0 / t.size), t) for t in truths),
+        "tv_mean": _mean(total_variation(*pair) for pair in pairs),
+        "avd_mean": _mean(largest_error(*pair) for pair in pairs),
+        "coverage": float(np.concatenate(held).mean()),
+        "each": _mean(float(np.square(table - truth).mean()) for table, truth in pairs),
+    }
 
 
 def _mean(values: Iterator[float]) -> float:
@@ -224,8 +204,8 @@ def draw_targets(
     return tuple(sorted(drawn))
 
 
-def _planned(name: str, request: Request, pilot: float, *, exact: bool) -> tuple[Method, Plan]:
-    method = registry.get(name)
+def _planned(method: Method, request: Request, pilot: float, *, exact: bool) -> tuple[Method, Plan]:
+    name = method.name
     if exact and isinstance(method, ReadsReports):
         raise InvalidInput(f"method {name} reads reports one by one: --tallies devices")
     teachers = method.teachers if isinstance(method, Follows) else (name,)
@@ -239,7 +219,3 @@ def _planned(name: str, request: Request, pilot: float, *, exact: bool) -> tuple
     first = registry.get(teachers[0])
     users = max(1, int(share * request.users))
     return method, local_plan(first, replace(request, users=users))
-
-
-def _generator(*entropy: int) -> np.random.Generator:
-    return np.random.default_rng(np.random.SeedSequence(entropy))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -17,10 +18,44 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.tally import Tally
+from calmstream.tables.records import RecordTable
 
 MAX_DISTINCT_CELLS = 1 << 12  # fewer possible records are counted, which is faster than devices
 MAX_BYTES = 8 << 30  # of the devices of one repeat; more is an error, before anything is drawn
 _INDEX_BYTES = 48  # of a device beside record and report: its row, its view, their order
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Study:
+    """What every evaluation of a table states; the seed decides all that is drawn."""
+
+    table: RecordTable
+    methods: Sequence[str]
+    epsilons: Sequence[str]
+    k: int
+    users: int
+    targets: int
+    seed: int
+    repeats: int = 1
+    progress: Callable[[], object] = lambda: None  # called after each repeat or window
+
+    def __post_init__(self) -> None:
+        if min(self.targets, self.repeats) < 1 or self.seed < 0:
+            raise InvalidInput("targets and repeats must be at least 1, the seed not negative")
+
+    def requests(self) -> Iterator[tuple[Method, Request]]:
+        """Yield every method at every epsilon, in that order."""
+        for method in map(methods.get, self.methods):
+            for epsilon in self.epsilons:
+                yield method, Request(self.table.domain, epsilon, self.users, self.k)
+
+    def random(self, *label: int) -> np.random.Generator:
+        return np.random.default_rng((self.seed, *label))
+
+    def devices(self, repeat: int) -> tuple[Codes, np.random.SeedSequence]:
+        """Return the drawn records of a repeat, the same for all methods, and a seed for noise."""
+        codes = draw(self.table.codes, self.users, self.random(1, repeat))
+        return codes, np.random.SeedSequence((self.seed, 2, repeat))
 
 
 def check_memory(plan: Plan, users: int, *, exact: bool) -> None:

@@ -6,7 +6,7 @@ table of all records of the window.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -17,13 +17,10 @@ from calmstream.common.errors import InvalidInput
 from calmstream.estimators import methods as registry
 from calmstream.estimators import planning
 from calmstream.estimators.domain import Attributes
-from calmstream.estimators.marginal import inside, sse
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tracking.tracker import Tracker
-from calmstream.evaluation.evaluate import ReadsReports, draw_targets
-from calmstream.evaluation.population import collect, local_plan, true_tables
-from calmstream.tables.records import RecordTable
+from calmstream.evaluation.evaluate import ReadsReports, draw_targets, errors
+from calmstream.evaluation.population import Study, collect, local_plan, true_tables
 from calmstream.tables.table import FileColumn, listed
 
 MOST_MEASURED = 24  # windows in which tables are fitted and compared; all are collected
@@ -73,17 +70,7 @@ def _seconds(text: str) -> float | None:
 
 
 def evaluate_stream(
-    table: RecordTable,
-    times: NDArray[np.float64],
-    *,
-    window: int,
-    methods: Sequence[str],
-    epsilons: Sequence[str],
-    k: int,
-    users: int,
-    targets: int,
-    seed: int,
-    progress: Callable[[], object] = lambda: None,
+    study: Study, *, times: NDArray[np.float64], window: int
 ) -> Iterator[StreamResult]:
     numbers = ((times - times.min()) // window).astype(np.int64)
     if numbers.max() >= MOST_WINDOWS:
@@ -93,25 +80,22 @@ def evaluate_stream(
     if len(windows) < 2:
         raise InvalidInput("--window: all records are in one window, which is no stream")
     records = dict(zip(windows.tolist(), np.split(order, starts[1:]), strict=True))
-    chosen = draw_targets(len(table.domain), k, targets, np.random.default_rng((seed, 0)))
-    for method in map(registry.get, methods):
+    chosen = draw_targets(len(study.table.domain), study.k, study.targets, study.random(0))
+    for method, request in study.requests():
         if isinstance(method, ReadsReports):
             raise InvalidInput(f"method {method.name} reads reports one by one: no current sets")
-        for epsilon in epsilons:
-            plan = local_plan(method, Request(table.domain, epsilon, users, k))
-            plan = replace(plan, window=window, expires=window * MOST_WINDOWS)
-            rows = list(_errors(plan, table, records, chosen, seed, progress))
-            means = np.mean(rows, axis=0).tolist()
-            yield StreamResult(method.name, float(epsilon), len(records), len(rows), users, *means)
+        plan = replace(local_plan(method, request), window=window, expires=window * MOST_WINDOWS)
+        rows = list(_errors(study, plan, records, chosen))
+        means = np.mean(rows, axis=0).tolist()
+        epsilon = float(plan.epsilon)
+        yield StreamResult(method.name, epsilon, len(records), len(rows), study.users, *means)
 
 
 def _errors(
+    study: Study,
     plan: Plan,
-    table: RecordTable,
     records: dict[int, NDArray[np.int64]],
     targets: Sequence[Attributes],
-    seed: int,
-    progress: Callable[[], object],
 ) -> Iterator[tuple[float, float, float, float]]:
     """Yield the errors of final, total and current of each measured window, and the coverage."""
     windows, tracker, total = sorted(records), Tracker(plan), planning.empty_tallies(plan)
@@ -119,20 +103,16 @@ def _errors(
     places = np.linspace(0, len(late) - 1, min(MOST_MEASURED, len(late))).astype(int)
     measured = {late[i] for i in places}
     for window in windows:
-        own = table.codes[records[window]]
-        codes = own[np.random.default_rng((seed, 1, window)).integers(len(own), size=plan.users)]
-        final = collect(plan, codes, np.random.SeedSequence((seed, 2, window)), exact=True)
+        own = study.table.codes[records[window]]
+        codes = own[study.random(1, window).integers(len(own), size=plan.users)]
+        final = collect(plan, codes, np.random.SeedSequence((study.seed, 2, window)), exact=True)
         total = [before + now for before, now in zip(total, final, strict=True)]
         tracker.add(window, final)
         if window in measured:
             truths = true_tables(plan.domain, own, targets)
-            errors = []
             fits = [registry.get(plan.method).fit(plan, tallies) for tallies in (final, total)]
-            for model in (*fits, tracker.current().model(plan)):
-                found = [model.marginal(target) for target in targets]
-                errors.append(
-                    float(np.mean([sse(f.table, t) for f, t in zip(found, truths, strict=True)]))
-                )
-            held = [inside(f.table, f.stderr, t) for f, t in zip(found, truths, strict=True)]
-            yield errors[0], errors[1], errors[2], float(np.concatenate(held).mean())
-        progress()
+            models = (*fits, tracker.current().model(plan))
+            found = [errors([m.marginal(one) for one in targets], truths) for m in models]
+            first, second, third = (one["sse_mean"] for one in found)
+            yield first, second, third, found[-1]["coverage"]
+        study.progress()

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from calmstream.common.errors import InvalidInput
-from calmstream.estimators import methods as registry
 from calmstream.estimators.analysis.synthetic import SOURCES
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import Floats, sse
 from calmstream.estimators.methods.base import Model
-from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.evaluate import MAX_TARGET_CELLS, draw_targets
-from calmstream.evaluation.population import collect, draw, local_plan, true_tables
-from calmstream.tables.records import RecordTable
+from calmstream.evaluation.population import Study, collect, local_plan, true_tables
 
 ORDERS = (1, 2, 3, 4)
 _Targets = Mapping[int, list[Attributes]]
@@ -34,57 +31,42 @@ class Likeness:
     errors: dict[int, float | None]
 
 
-def evaluate_synthetic(
-    table: RecordTable,
-    *,
-    methods: Sequence[str],
-    epsilons: Sequence[str],
-    k: int,
-    users: int,
-    targets: int,
-    repeats: int,
-    seed: int,
-    progress: Callable[[], object],
-) -> Iterator[Likeness]:
+def evaluate_synthetic(study: Study) -> Iterator[Likeness]:
     """Yield one result for each method, epsilon and source; all of them have the same devices."""
-    domain, random = table.domain, np.random.default_rng((seed, 0))
+    domain, random = study.table.domain, study.random(0)
     asked = {
         order: [
             target
-            for target in draw_targets(len(domain), order, targets, random)
+            for target in draw_targets(len(domain), order, study.targets, random)
             if domain.size(target) <= MAX_TARGET_CELLS
         ]
         for order in ORDERS
         if order <= len(domain)
     }
-    for method in map(registry.get, methods):
-        for epsilon in epsilons:
-            plan = local_plan(method, Request(domain, epsilon, users, k))
-            found: dict[str, list[dict[int, float]]] = {}
-            for repeat in range(repeats):
-                codes = draw(table.codes, users, np.random.default_rng((seed, 1, repeat)))
-                noise = np.random.SeedSequence((seed, 2, repeat))
-                model = method.fit(plan, collect(plan, codes, noise, exact=True))
-                truths = {order: true_tables(domain, codes, own) for order, own in asked.items()}
-                for source, tables in _tables(model, domain, asked, users, seed):
-                    errors = {
-                        order: float(np.mean(list(map(sse, tables[order], truths[order]))))
-                        for order in tables
-                    }
-                    found.setdefault(source, []).append(errors)
-                progress()
-            for source, rows in found.items():
-                means = {
-                    order: float(np.mean([row[order] for row in rows]))
-                    if order in rows[0]
-                    else None
-                    for order in asked
+    for method, request in study.requests():
+        plan = local_plan(method, request)
+        found: dict[str, list[dict[int, float]]] = {}
+        for repeat in range(study.repeats):
+            codes, noise = study.devices(repeat)
+            model = method.fit(plan, collect(plan, codes, noise, exact=True))
+            truths = {order: true_tables(domain, codes, own) for order, own in asked.items()}
+            for source, tables in _tables(model, domain, asked, study):
+                errors = {
+                    order: float(np.mean(list(map(sse, tables[order], truths[order]))))
+                    for order in tables
                 }
-                yield Likeness(method.name, float(epsilon), users, source, means)
+                found.setdefault(source, []).append(errors)
+            study.progress()
+        for source, rows in found.items():
+            means = {
+                order: float(np.mean([row[order] for row in rows])) if order in rows[0] else None
+                for order in asked
+            }
+            yield Likeness(method.name, float(plan.epsilon), study.users, source, means)
 
 
 def _tables(
-    model: Model, domain: Domain, asked: _Targets, users: int, seed: int
+    model: Model, domain: Domain, asked: _Targets, study: Study
 ) -> Iterator[tuple[str, dict[int, list[Floats]]]]:
     """Yield the answers, and the tables of made-up records, by order."""
     answers = {}
@@ -94,5 +76,5 @@ def _tables(
     yield "answers", answers
     for source, make in SOURCES.items():
         with suppress(InvalidInput):  # the method has no such source
-            made = make(model, domain).sample(users, np.random.default_rng((seed, 3)))
+            made = make(model, domain).sample(study.users, study.random(3))
             yield source, {order: true_tables(domain, made, own) for order, own in asked.items()}

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from calmstream.estimators.analysis.words import bucket_shares, decode, kind_of
-from calmstream.estimators.domain import Codes
 from calmstream.estimators.hashed import text_bytes
 from calmstream.estimators.marginal import Z95
 from calmstream.estimators.plan import Plan
-from calmstream.evaluation.population import collect
-from calmstream.tables.table import FileColumn
+from calmstream.evaluation.population import Study, collect, local_plan
 
 MOST_WORDS = 1000  # candidates: so many of the commonest words, and as many that nobody has
 
@@ -36,12 +34,20 @@ class WordResult:
     coverage: float
 
 
-def evaluate_words(
-    plan: Plan, codes: Codes, columns: dict[str, FileColumn], seed: int
-) -> Iterator[WordResult]:
-    """Draw devices, collect, and compare the shares of words in ``columns`` with the true ones."""
-    rows = np.random.default_rng((seed, 4)).integers(len(codes), size=plan.users)
-    tallies = collect(plan, codes[rows], np.random.SeedSequence((seed, 5)), exact=False)
+def evaluate_words(study: Study) -> Iterator[WordResult]:
+    """Draw devices, collect, and compare the shares of words with the true ones.
+
+    The first method decides the plan; shares of words depend on no method.
+    """
+    for method, request in replace(study, methods=study.methods[:1]).requests():
+        yield from _results(study, local_plan(method, request))
+
+
+def _results(study: Study, plan: Plan) -> Iterator[WordResult]:
+    columns = {column.name: column for column in study.table.file}
+    rows = study.random(4).integers(len(study.table.codes), size=plan.users)
+    noise = np.random.SeedSequence((study.seed, 5))
+    tallies = collect(plan, study.table.codes[rows], noise, exact=False)
     for name in plan.domain.hashed:
         column = columns[name]
         counts = np.bincount(column.places[rows], minlength=len(column.values))

@@ -36,7 +36,7 @@ class RecordTable:
     codes: Codes  # shape (n, d), uint16; n is at least 1
     columns: tuple[Understood, ...] = ()  # empty where nothing was learnt
     said: tuple[str, ...] = ()  # what was understood of the file
-    file: tuple[FileColumn, ...] = ()  # also of records that are left out
+    file: tuple[FileColumn, ...] = ()  # also columns that are left out
 
     @property
     def warnings(self) -> list[str]:
@@ -53,7 +53,7 @@ def read_table(
     declared: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> RecordTable:
     """Read a table in a given domain, such as a plan's; or learn what is not declared of it."""
-    table = whole = load(path, how)
+    table = load(path, how)
     try:
         found = () if domain is not None else _understood(table, how, declared)
         if how.missing.how == "drop":
@@ -65,7 +65,7 @@ def read_table(
             domain = _domain(found)
         codes = encode(table, domain, how.missing, randomness)
         said = (*table.said, *(_counts(domain, codes) if found else ()))
-        return RecordTable(domain, codes, found, said, whole.columns)
+        return RecordTable(domain, codes, found, said, table.columns)
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from None
 

@@ -87,7 +87,7 @@ def test_now_is_nearer_than_the_final_and_the_total(stream: list[str], command: 
 
 
 def test_people_see_a_table_of_a_stream(stream: list[str], command: Command) -> None:
-    shown = command(*stream, "--window", "2d")
+    shown = command(*stream, "--window", "2d", "--missing", "drop")
     assert "12 windows, 9 of them compared" in shown.out
     assert "current" in shown.out
     assert "times: when" in shown.err
@@ -100,6 +100,7 @@ def test_people_see_a_table_of_a_stream(stream: list[str], command: Command) -> 
         (["--time", "hour"], "no column has a time in every cell"),
         (["--window", "60d"], "all records are in one window"),
         (["--window", "1s"], "at most 100,000"),
+        (["--seed=-1"], "the seed not negative"),
     ],
 )
 def test_bad_streams_are_refused(
@@ -136,7 +137,7 @@ def test_tables_and_words_are_measured(words: list[str], command: Command) -> No
 
 @pytest.mark.parametrize(
     "more",
-    [["--tallies", "law"], ["--stream"], ["--synthetic"], ["--missing", "drop"], ["--k", "2"]],
+    [["--tallies", "law"], ["--stream"], ["--synthetic"], ["--k", "2"]],
 )
 def test_what_words_do_not_go_with_is_said(
     words: list[str], more: list[str], command: Command

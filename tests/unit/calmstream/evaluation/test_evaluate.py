@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any, Literal
+from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.evaluation import population
 from calmstream.evaluation.evaluate import Result, evaluate
-from calmstream.evaluation.population import collect, local_plan, two_rounds
+from calmstream.evaluation.population import Study, collect, local_plan, two_rounds
 from calmstream.tables.records import RecordTable
 from tests.support.plans import mixed_domain
 
@@ -29,19 +29,9 @@ def table() -> RecordTable:
     return RecordTable(domain, codes)
 
 
-def run(table: RecordTable, **changes: Any) -> list[Result]:
-    options: dict[str, Any] = {
-        "dataset": "toy",
-        "methods": ["calm", "uniform"],
-        "epsilons": ["1", "4"],
-        "k": 2,
-        "users": 4000,
-        "targets": 4,
-        "repeats": 3,
-        "seed": 7,
-        "tallies": "devices",
-    }
-    return list(evaluate(table, **(options | changes)))
+def run(table: RecordTable, tallies: Any = "devices", **changes: Any) -> list[Result]:
+    study = Study(table, ["calm", "uniform"], ["1", "4"], 2, 4000, targets=4, seed=7, repeats=3)
+    return list(evaluate(replace(study, **changes), dataset="toy", tallies=tallies))
 
 
 def without_times(result: Result) -> dict[str, Any]:
@@ -104,7 +94,7 @@ def test_refusals_come_before_any_work(
 
 @pytest.mark.parametrize("tallies", ["devices", "law"])
 def test_more_devices_than_fit_into_memory_are_refused_first(
-    table: RecordTable, tallies: Literal["devices", "law"]
+    table: RecordTable, tallies: str
 ) -> None:
     with pytest.raises(InvalidInput, match=r"2,000,000,000 devices take about .* at most") as error:
         run(table, users=2_000_000_000, tallies=tallies)
@@ -121,12 +111,6 @@ def test_clusters_are_learnt_from_a_tenth_of_the_devices() -> None:
     clusters, single = run(dependent, methods=names, epsilons=["9"], targets=3, repeats=2, seed=32)
     assert (clusters.method, clusters.n) == ("rr-clusters", 4000)
     assert clusters.sse_mean < single.sse_mean / 5
-
-
-@pytest.mark.parametrize("share", [-0.1, 1.0, float("nan")])
-def test_a_pilot_of_no_share_is_refused(table: RecordTable, share: float) -> None:
-    with pytest.raises(InvalidInput, match="the share of a pilot must be above 0"):
-        run(table, methods=["noise-aware"], pilot=share)
 
 
 def test_no_device_is_asked_in_both_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
