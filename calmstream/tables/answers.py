@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from calmstream.common.errors import InvalidInput
 from calmstream.tables.table import FileColumn, MissingRule, listed, shown
 
@@ -14,15 +12,9 @@ _MIN_SHARE = 0.02  # smallest share of the cells that must have several answers
 
 
 def separator_of(column: FileColumn, missing: MissingRule) -> str | None:
-    """Return what separates the answers in the cells of a column; None if they have one each.
-
-    Few answers in many combinations, none twice; most also alone, where texts have the separator.
-    """
-    cells = {
-        value: int(count)
-        for value, count in zip(column.values, column.counts, strict=True)
-        if isinstance(value, str) and not missing.holds(value)
-    }
+    """Return what separates few answers in many combinations, none twice; None if nothing does."""
+    counts = dict(zip(column.values, column.counts.tolist(), strict=True))
+    cells = {text: counts[text] for text in column.texts if not missing.holds(text)}
     for separator in SEPARATORS:
         several = sum(count for text, count in cells.items() if separator in text)
         if several < max(2, _MIN_SHARE * sum(cells.values())):
@@ -32,6 +24,7 @@ def separator_of(column: FileColumn, missing: MissingRule) -> str | None:
         alone = {found[0] for found in split.values() if len(found) == 1}
         if (
             len(parts) <= min(_MOST_PARTS, 0.8 * len(split))
+            # Texts have the others, too: most answers stand alone somewhere.
             and (separator in ";|\n" or 2 * len(alone) >= len(parts))
             and not any(len(set(found)) < len(found) for found in split.values())
         ):
@@ -63,11 +56,3 @@ def split(column: FileColumn, separator: str, missing: MissingRule) -> FileColum
             for value in column.values
         ]
     )
-
-
-def options_of(column: FileColumn) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for value, count in zip(column.values, column.counts, strict=True):
-        for option in value if isinstance(value, tuple) else ():
-            found[option] += int(count)
-    return found

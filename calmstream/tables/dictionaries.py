@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from calmstream.common.errors import DomainError, InvalidInput
+from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Domain
 from calmstream.tables import numbers
 
@@ -35,21 +35,22 @@ def read_dictionary(path: str | Path) -> Dictionary | None:
     if path.suffix not in _SUFFIXES:
         return None
     try:
-        found = _entries(path.read_bytes(), yaml=path.suffix in (".yaml", ".yml"))
+        return _dictionary(path.read_bytes(), yaml=path.suffix in (".yaml", ".yml"))
     except OSError as error:
         raise InvalidInput(f"{path}: {error.strerror or error}") from None
     except InvalidInput as error:
         raise type(error)(f"{path}: {error}") from None
+
+
+def _dictionary(raw: bytes, *, yaml: bool) -> Dictionary | None:
+    found = _entries(raw, yaml=yaml)
     if found is None:
         return None
     source, entries, left = found
     if not entries and left:
         why = "; ".join(f"{name}: {reason}" for name, reason in list(left.items())[:3])
-        raise InvalidInput(f"{path}: nothing says which labels there are ({why})")
-    try:
-        return Dictionary(Domain.from_dictionary(entries), source, left)
-    except DomainError as error:
-        raise DomainError(f"{path}: {error}") from None
+        raise InvalidInput(f"nothing says which labels there are ({why})")
+    return Dictionary(Domain.from_dictionary(entries), source, left)
 
 
 def load_domain(path: str | Path) -> Domain:

@@ -237,10 +237,19 @@ def _named(columns: Sequence[FileColumn], said: list[str], lines: Any = None) ->
     return FileTable(tuple(named), tuple(said), lines)
 
 
-def text_of(value: Any) -> Value:  # noqa: PLR0911 - one for each type
-    """Return a typed value as a cell: whole numbers without a point, dates as ISO 8601."""
-    if value is None or value != value:  # noqa: PLR0124 - NaN
-        return ""
+def text_of(value: Any) -> Value:
+    """Return a typed value as a cell: a list as one, without what is missing in it."""
+    if isinstance(value, (list, tuple)):
+        return tuple(dict.fromkeys(_text(one) for one in value if not _is_missing(one)))
+    return "" if _is_missing(value) else _text(value)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value != value  # noqa: PLR0124 - NaN
+
+
+def _text(value: Any) -> str:  # noqa: PLR0911 - one for each type
+    """Return whole numbers without a point, dates as ISO 8601, lists and objects as JSON."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode() if not value.isascii() else value
     if isinstance(value, bool):
@@ -251,13 +260,6 @@ def text_of(value: Any) -> Value:  # noqa: PLR0911 - one for each type
         return value.isoformat()
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
-    if isinstance(value, (list, tuple)):
-        return tuple(dict.fromkeys(map(_item, (one for one in value if one is not None))))
-    return _item(value)
-
-
-def _item(value: Any) -> str:
-    """Return an item of a list as a text; lists and objects in it as JSON."""
     if isinstance(value, (list, tuple, dict)):
         return json.dumps(value, ensure_ascii=False, default=str)
-    return str(text_of(value)) if isinstance(value, str | bool | float | date) else str(value)
+    return str(value)

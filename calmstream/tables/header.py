@@ -14,9 +14,8 @@ from calmstream.common.errors import InvalidInput
 from calmstream.common.text import unseen
 from calmstream.tables.table import FileColumn, FileTable, MissingRule, Value, listed
 
+# Values that say that the option of a column was chosen.
 _MARKS = frozenset(("1", "x", "yes", "true", "y", "checked", "selected", "✓", "✔"))
-"""Values that say that the option of a column was chosen."""
-
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*")
 _YEAR = re.compile(r"(19|20)\d\d")
 _MAX_ROWS = 3
@@ -110,7 +109,6 @@ def _is_number(text: str) -> bool:
 
 
 def _all_numbers(texts: Sequence[str], share: float = 1.0) -> bool:
-    """Return whether so many of some texts are numbers; of none they are not."""
     return bool(texts) and sum(map(_is_number, texts)) >= share * len(texts)
 
 
@@ -133,11 +131,7 @@ def _is_mark(value: Value) -> bool:
 
 
 def _is_header(below: FileTable) -> bool:
-    """Return whether the next row below the header is one too.
-
-    No cell of it occurs again, in columns whose values do, nor does an empty one; or it has text
-    above numbers.
-    """
+    """Whether the next row is a header too: no cell occurs again, or text is above numbers."""
     alone = texts = judged = 0
     for column in below.columns:
         cell, n = column.first, len(column.places)
@@ -181,7 +175,7 @@ def _names(rows: list[list[str]], said: list[str]) -> tuple[list[str], list[_Gro
     ]
     for group in groups:
         names[group.places[0]] = f"{group.question}: {group.options[0]}"
-    if unnamed := [name for j, name in enumerate(names) if name == f"column {j + 1}"]:
+    if unnamed := [name for j, name in enumerate(names, 1) if name == f"column {j}"]:
         said.append(f"header: columns without a name are called {listed(unnamed)}")
     return different(names, said), groups
 

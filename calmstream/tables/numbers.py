@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
@@ -32,7 +31,8 @@ def parsed(texts: Sequence[str]) -> tuple[NDArray[np.float64], str] | None:
     for style, form, thousands, point in _STYLES:
         if all(map(form.fullmatch, bare)):
             plain = [text.replace(thousands, "") if thousands else text for text in bare]
-            values = np.array([_value(text.replace(point, ".")) for text in plain], np.float64)
+            values = np.array([float(text.replace(point, ".")) for text in plain], np.float64)
+            values = np.clip(values, -1e308, 1e308)  # also infinite ones
             affix = parts[0][0] + parts[0][2]
             how = " ".join(filter(None, (f"written as {style}" if style else "", affix)))
             return values, how
@@ -46,17 +46,10 @@ def _parts(text: str) -> tuple[str, str, str]:
     return before, text[len(before) : len(text) - len(after)].strip(), after
 
 
-def _value(text: str) -> float:
-    """Return a number; one beyond all doubles is the largest of them."""
-    value = float(text)
-    return math.copysign(1e308, value) if math.isinf(value) else value
-
-
 def edges(values: NDArray[np.float64], counts: NDArray[np.int64]) -> list[str]:
-    """Return rising edges of bins with about equally many records each; none if they are too close.
+    """Return rising edges of bins with about as many records each; none if too close or too long.
 
-    A value that fills a bin has one of its own. Edges are rounded down as far as that moves none by
-    more than a tenth of a bin.
+    A value that fills a bin has its own. Rounding moves no edge by more than a tenth of a bin.
     """
     order = np.argsort(values)
     values, counts = np.clip(values[order], -_BOUND, _BOUND), counts[order]
@@ -69,8 +62,8 @@ def edges(values: NDArray[np.float64], counts: NDArray[np.int64]) -> list[str]:
     gaps = np.diff(cuts)
     near = np.minimum(np.append(gaps, np.inf), np.insert(gaps, 0, np.inf)) / 10
     modes = [*[ROUND_FLOOR] * (len(cuts) - 1), ROUND_CEILING]
-    found = [_rounded(*cut) for cut in zip(cuts.tolist(), near.tolist(), modes, strict=True)]
-    return [_text(edge) for edge in found] if len(set(found)) == len(found) else []
+    found = [_text(_rounded(*cut)) for cut in zip(cuts.tolist(), near.tolist(), modes, strict=True)]
+    return found if len(set(found)) == len(found) and all(map(_is_short, found)) else []
 
 
 def _rounded(value: float, most: float, mode: str) -> Decimal:
@@ -93,6 +86,6 @@ def short(value: float, most: float) -> str:
     return _text(_rounded(value, most, ROUND_HALF_EVEN))
 
 
-def plain(edge: str) -> bool:
+def _is_short(edge: str) -> bool:
     whole, _, digits = edge.lstrip("-").partition(".")
     return len(whole) <= 18 and len(digits) <= 18

@@ -28,6 +28,7 @@ class ReadingOptions:
 
 def add_options(parser: argparse.ArgumentParser, *, columns: bool = True) -> None:
     group = parser.add_argument_group("a table, where finding it out is not enough")
+    parser.set_defaults(columns=None)
     if columns:
         group.add_argument(
             "--columns",
@@ -65,12 +66,7 @@ def reading(args: argparse.Namespace) -> ReadingOptions:
         name, equals, separator = text.rpartition("=") if "=" in text else (text, "", "")
         choices[name] = separator.replace("\\n", "\n") if equals else None
     return ReadingOptions(
-        args.delimiter,
-        args.encoding,
-        args.header_rows,
-        args.missing,
-        choices,
-        getattr(args, "columns", None),
+        args.delimiter, args.encoding, args.header_rows, args.missing, choices, args.columns
     )
 
 

@@ -242,11 +242,9 @@ def _refuse(
 
 
 def read_texts(path: str | Path, names: Sequence[str] = ()) -> dict[str, list[str]]:
-    """Read columns of a CSV file, by default all, as they are, for central plans.
-
-    Bytes that are not UTF-8 become U+FFFD: no user's text keeps those of others from being read.
-    """
+    """Read columns of a CSV file, by default all, as they are, for central plans."""
     try:
+        # U+FFFD for what is not UTF-8: no user's text keeps those of others from being read.
         text = unpacked(Path(path).read_bytes()).decode("utf-8-sig", "replace")
         table = read_delimited(text, None)
     except OSError as error:

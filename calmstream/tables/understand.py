@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from calmstream.tables import answers, numbers
+from calmstream.tables import numbers
 from calmstream.tables.order import order_of
 from calmstream.tables.table import LABEL, OTHER, FileColumn, MissingRule, listed, shown
 
@@ -30,9 +31,8 @@ _ID = re.compile(r"(^|[\s_.-])(?i:id|uuid|guid|index|key|rowid|nr|no)$|[a-z]I[dD
 _CODE = re.compile(r"(^|[\s_.-])(?i:code|zip|postal|postcode|phone)($|[\s_.-])|[a-z]Code$")
 """Names of columns whose numbers are no quantities, beside `_ID`."""
 
+# What stands for a missing number.
 _NO_NUMBERS = frozenset(("?", "-", "--", ".", "*", "n.a.", "unknown", "Unknown"))
-"""What stands for a missing number."""
-
 _NOTHING = re.compile(r"-1|-?(9{1,5}|8{2,5}|7{2,5})")  # no answer, where far from all others
 
 _ZEROS = re.compile(r"(?<=\d)\.0+$")
@@ -42,23 +42,17 @@ _FALSE = frozenset(("false", "no", "0", "n", "f"))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Understood:
-    """What a column is: its entry in a data dictionary, or None, and why it is so.
-
-    Its ``warnings`` are for the person; in ``missing`` records it says nothing.
-    """
+    """What a column is, and why it is so."""
 
     column: FileColumn
-    entry: Mapping[str, Any] | None
+    entry: Mapping[str, Any] | None  # in a data dictionary; None: left out
     why: str
-    warnings: tuple[str, ...] = ()
-    missing: int = 0
+    warnings: tuple[str, ...] = ()  # for the person
+    missing: int = 0  # records in which it says nothing
 
 
 def understand(column: FileColumn, missing: MissingRule, *, asked: bool) -> Understood:
-    """Return what a column is; one that was ``asked`` for by name is left out only if it is empty.
-
-    ``column.values`` are its distinct values, and ``column.counts`` how many records have each.
-    """
+    """Return what a column is; one that was ``asked`` for is left out only if it is empty."""
     if any(isinstance(value, tuple) for value in column.values):
         return _choices(column)
     present = _numbers_only([not missing.holds(value) for value in column.values], column)
@@ -124,7 +118,7 @@ def _number(
         return None
     values, style = found
     edges = numbers.edges(values, counts)
-    if len(edges) < 3 or not all(numbers.plain(edge) for edge in edges):
+    if len(edges) < 3:
         return None
     entry: dict[str, Any] = {"name": column.name, "kind": "number", "edges": edges}
     if absent:
@@ -221,13 +215,15 @@ def _spellings(name: str, counts: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def _choices(column: FileColumn) -> Understood:
-    counts = answers.options_of(column)
+    counts, none = Counter[str](), 0
+    for chosen, times in zip(column.values, column.counts.tolist(), strict=True):
+        counts.update(dict.fromkeys(chosen, times))
+        none += 0 if chosen else times
     options = sorted(counts)
     entry: dict[str, Any] = {"name": column.name, "kind": "choices"}
     if not options:
         return Understood(column, None, "it is empty")
     n = len(column.places)
-    none = sum(int(c) for v, c in zip(column.values, column.counts, strict=True) if not v)
     why = ", ".join(f"{x} {percent(m / n)}" for x, m in counts.most_common(3))
     why += f"; none {percent(none / n)}" * bool(none)
     if len(options) > MAX_LABELS and counts.most_common(1)[0][1] < FREQUENT * n:
