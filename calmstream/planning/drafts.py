@@ -9,15 +9,18 @@ from contextlib import closing
 from typing import Any
 
 from calmstream import arguments
-from calmstream.common.errors import InvalidInput
+from calmstream.broker.transport import Broker
+from calmstream.common.clock import SystemClock
+from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.connect import kafka
-from calmstream.estimators import planning
+from calmstream.consumer.read.kept import KeptCounts
+from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.estimators import methods, planning
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.methods.base import Design
+from calmstream.estimators.methods.base import Design, Follows
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.planning import plan_options
-from calmstream.planning.pilot import learn
 from calmstream.producer.signed.envelope import signed_lineage
 
 _ASSOCIATION = "association"  # for `calmstream analyse`; no statistic of an attribute
@@ -49,11 +52,16 @@ class Drafts:
                 "broker of its counts"
             )
         with closing(kafka(args.bootstrap)) as broker:
-            learnt, counts = learn(args.method, pilot, broker, args.namespace)
+            learnt, others = learn(args.method, pilot, broker, args.namespace)
         self._parameters = learnt | self._parameters
+        if self.users is None and others < 1:
+            raise InvalidInput(
+                "--users: every device may report before the pilot ends; state the number of "
+                "reports that this plan will receive per window"
+            )
         if self.users is None:
             # The devices that the pilot did not ask, spread over the windows of the guarantee.
-            self.users = max(1, counts.others(pilot) // args.guarantee.windows)
+            self.users = max(1, others // args.guarantee.windows)
 
     def draft(self, epsilon: str | None = None) -> tuple[Plan, Design]:
         args = self._args
@@ -79,6 +87,29 @@ class Drafts:
             summaries=_summaries(self._domain, args.summaries),
             marginals=args.marginal and sorted(map(self._domain.index, args.marginal)),
         )
+
+
+def learn(method: str, pilot: Plan, broker: Broker, namespace: str) -> tuple[dict[str, Any], int]:
+    """Return what a method learns from its pilot's counts, and how many devices never report.
+
+    The counts are the total of the newest final window; w-event asks a w-th part a window.
+    """
+    learner = methods.get(method)
+    if not isinstance(learner, Follows):
+        raise PlanError(f"method {method} does not learn from a pilot")
+    if pilot.method not in learner.teachers:
+        known = ", ".join(learner.teachers)
+        raise PlanError(f"method {method} learns from {known}; the pilot is {pilot.method}")
+    with closing(KeptCounts(pilot, broker, plan_names(pilot, namespace), SystemClock())) as kept:
+        kept.refresh()
+        newest = max(kept.windows(), default=None)
+        total = None if newest is None else kept.tallies(newest)[1]
+    reports = sum(tally.reports for tally in total or ())
+    if newest is None or not total or not reports:
+        raise InvalidInput(f"plan {pilot.name}: no window with reports is final yet; wait for it")
+    remaining = max(pilot.guarantee.windows - pilot.windows, 0)
+    others = round(reports / (newest + 1) * remaining)
+    return learner.follow(pilot.ordinary, total[: pilot.ordinary_groups]), others
 
 
 def _lineage(given: str | None, pilot: Plan | None) -> tuple[str, str]:

@@ -49,7 +49,6 @@ def deliver(
     """Write the plan to a file and print it with its warnings, as JSON or for people."""
     if out:
         # Indented for people; the digest does not depend on the layout.
-        check_new(out)
         write_file(out, orjson.dumps(plan.to_json(), option=orjson.OPT_INDENT_2) + b"\n")
     if as_json:
         document = {"plan": plan.to_json(), "warnings": warnings} | dict(more or {})
@@ -69,12 +68,8 @@ def over(expires: int, now: float) -> list[str]:
 
 
 def warnings(plan: Plan, *, data: RecordTable | None, now: float) -> list[str]:
-    lines = []
-    if data is not None:
-        lines += [_LEARNT, *data.warnings]
-    lines += over(plan.expires, now)
-    lines += over_time.warnings(plan)
-    lines += _unreadable(plan)
+    lines = [] if data is None else [_LEARNT, *data.warnings]
+    lines += [*over(plan.expires, now), *over_time.warnings(plan), *_unreadable(plan)]
     if all(len(marginal) < plan.k for marginal in plan.marginals):
         lines.append(f"No table of {plan.k} attributes is published; --marginal A,B,.. adds one")
     return lines

@@ -10,7 +10,7 @@ from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.wire.snapshot import Kind
-from calmstream.planning.pilot import learn
+from calmstream.planning.drafts import learn
 from calmstream.producer.simulation.simulate import Population
 from tests.support.plans import draft
 from tests.support.tally import START
@@ -54,8 +54,8 @@ def test_clusters_come_from_a_pilot_of_other_devices() -> None:
     asked = Population(first.plan, records(), randomness=SeededRandomness(52)).due(0)
     assert abs(pilot.sent - N / EVERY) < 6 * (N / EVERY) ** 0.5
     first.finish()
-    parameters, counts = learn("rr-clusters", first.plan, first.broker, "test")
-    assert counts.others(first.plan) == pilot.sent * (EVERY - 1)
+    parameters, others = learn("rr-clusters", first.plan, first.broker, "test")
+    assert others == pilot.sent * (EVERY - 1)
     assert parameters == {"clusters": [["colour", "flag"]]}
 
     second = Stage(planned("rr-clusters", Guarantee(), parameters))
