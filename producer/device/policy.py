@@ -60,6 +60,10 @@ def amount(text: object) -> Decimal:
     return Decimal(text)
 
 
+def _decimal(text: str | None) -> Decimal | None:
+    return None if text is None else Decimal(text)
+
+
 def total(amounts: Collection[Decimal]) -> Decimal:
     result = Decimal(0)
     for each in amounts:
@@ -84,18 +88,15 @@ class Allotment:
 
 @dataclass(frozen=True, slots=True)
 class PolicyLimits:
-    """The limits that apply to one root: its allotment, or the remainder after all allotments.
+    """Limits on the losses of one root, its ``own``, or of all but the ``excluded`` ones."""
 
-    The losses of ``roots`` count, or of all but the ``excluded`` ones if that is None.
-    """
-
-    roots: frozenset[str] | None
-    excluded: frozenset[str]
     span: Decimal
     ever: Decimal | None
+    own: str | None = None
+    excluded: Collection[str] = ()
 
     def apply_to(self, root: str) -> bool:
-        return root in self.roots if self.roots is not None else root not in self.excluded
+        return root not in self.excluded if self.own is None else root == self.own
 
 
 @dataclass(frozen=True)
@@ -150,12 +151,11 @@ class Policy:
 
     def _check_amounts(self) -> None:
         amount(self.report_epsilon)
-        allotments = self.allotments.values()
-        if total([amount(a.span_epsilon) for a in allotments]) > amount(self.span_epsilon):
+        span, ever = self._allotted()
+        if span > amount(self.span_epsilon):
             raise ValueError("the allotments' span_epsilon sum to more than span_epsilon")
-        given = [a.ever_epsilon for a in allotments if a.ever_epsilon is not None]
-        ever = total([amount(text) for text in given])
-        if self.ever_epsilon is not None and len(given) != len(self.allotments):
+        limited = [a.ever_epsilon is not None for a in self.allotments.values()]
+        if self.ever_epsilon is not None and not all(limited):
             raise ValueError("every allotment needs an ever_epsilon, as the policy has one")
         if self.ever_epsilon is not None and ever > amount(self.ever_epsilon):
             raise ValueError("the allotments' ever_epsilon sum to more than ever_epsilon")
@@ -164,25 +164,24 @@ class Policy:
     def span_seconds(self) -> int:
         return self.span_days * DAY
 
+    def _allotted(self) -> tuple[Decimal, Decimal]:
+        """Return what all allotments reserve of the span, and ever."""
+        taken = self.allotments.values()
+        given = [amount(a.ever_epsilon) for a in taken if a.ever_epsilon is not None]
+        return total([amount(a.span_epsilon) for a in taken]), total(given)
+
     @property
     def overall(self) -> PolicyLimits:
-        ever = None if self.ever_epsilon is None else Decimal(self.ever_epsilon)
-        return PolicyLimits(None, frozenset(), Decimal(self.span_epsilon), ever)
+        return PolicyLimits(Decimal(self.span_epsilon), _decimal(self.ever_epsilon))
 
     def limits(self, root: str) -> PolicyLimits:
         """Return the limits of one root; the empty root stands for unsigned plans."""
         own = self.allotments.get(root)
         if own is not None:
-            ever = None if own.ever_epsilon is None else Decimal(own.ever_epsilon)
-            return PolicyLimits(frozenset((root,)), frozenset(), Decimal(own.span_epsilon), ever)
-        taken = self.allotments.values()
-        spans = total([Decimal(a.span_epsilon) for a in taken])
-        span = EXACT.subtract(Decimal(self.span_epsilon), spans)
-        ever = None
-        if self.ever_epsilon is not None:
-            given = [Decimal(a.ever_epsilon) for a in taken if a.ever_epsilon is not None]
-            ever = EXACT.subtract(Decimal(self.ever_epsilon), total(given))
-        return PolicyLimits(None, frozenset(self.allotments), span, ever)
+            return PolicyLimits(Decimal(own.span_epsilon), _decimal(own.ever_epsilon), own=root)
+        every, (span, ever) = self.overall, self._allotted()
+        left = None if every.ever is None else EXACT.subtract(every.ever, ever)
+        return PolicyLimits(EXACT.subtract(every.span, span), left, excluded=self.allotments)
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -13,21 +13,10 @@ from typing import Any, Protocol
 import orjson
 
 from calmstream.common.errors import FatalError, RecoverableError
-from calmstream.common.files import (
-    exclusive,
-    read_if_there,
-    real_path,
-    write_durably,
-)
+from calmstream.common.files import exclusive, read_if_there, real_path, write_durably
 from calmstream.producer.device.assignment import new_secret
 from calmstream.producer.device.ledger import DeviceState
-from calmstream.producer.device.state_json import (
-    STORE_VERSION,
-    from_bytes,
-    sealed,
-    to_bytes,
-    unsealed,
-)
+from calmstream.producer.device.state_json import from_bytes, sealed, to_bytes, unsealed
 
 Change = Callable[[DeviceState], DeviceState]  # its argument if nothing changes
 Document = dict[str, Any]  # what recorders keep (`device.events`), as JSON
@@ -140,28 +129,25 @@ class FileStore:
         return self.update(lambda state: state)
 
     def update(self, change: Change) -> DeviceState:
-        path = self._path
-        with exclusive(path, wait=True) as lock:
-            state = self._load(path, lock)
+        with exclusive(self._path, wait=True) as lock:
+            state = self._load(lock)
             if self._secret not in (None, state.secret):
-                raise FatalError(f"{path} belongs to another device than before; put its file back")
+                raise FatalError(
+                    f"{self._path} belongs to another device than before; put its file back"
+                )
             self._secret = state.secret
             changed = change(state)
-            return state if changed is state else _write(path, lock, changed, state.generation + 1)
+            return state if changed is state else self._write(lock, changed, state.generation + 1)
 
     def read_events(self) -> Document:
         path = self._events_path
         raw = read_if_there(path)
-        if raw is None:
-            return {}
         try:
-            document = unsealed(raw)
+            return {} if raw is None else unsealed(raw)
         except ValueError as error:
             raise FatalError(
                 f"{path} cannot be read ({error}); without it the device begins to count anew"
             ) from None
-        del document["version"]
-        return document
 
     def update_events(self, change: Callable[[Document], Document]) -> Document:
         path = self._events_path
@@ -169,23 +155,31 @@ class FileStore:
             stored = self.read_events()
             changed = change(stored)
             if changed or path.exists():
-                write_durably(path, sealed({**changed, "version": STORE_VERSION}))
+                write_durably(path, sealed(changed))
             return changed
 
     def erase_events(self) -> None:
         path = self._events_path
         with exclusive(path, wait=True):
             if path.exists():
-                write_durably(path, sealed({"version": STORE_VERSION}))
+                write_durably(path, sealed({}))
 
     @property
     def _events_path(self) -> Path:
         return self._path.with_name(f"{self._path.name}.events")
 
-    def _load(self, path: Path, lock: int) -> DeviceState:
+    def _load(self, lock: int) -> DeviceState:
+        path = self._path
         raw, written = read_if_there(path), _last_generation(lock)
+        if raw is None and not self._create:
+            raise FatalError(f"{path} does not exist, and this device is not a new one")
+        if raw is None and (written or self._secret is not None):
+            raise FatalError(
+                f"{path} is gone, and this device has used it: put it back. Without it and its "
+                ".lock file this is a new device that reports again"
+            )
         if raw is None:
-            return self._new(path, lock, written)
+            return self._write(lock, DeviceState(new_secret()), 1)
         try:
             state = from_bytes(raw)
         except ValueError as error:
@@ -200,28 +194,17 @@ class FileStore:
             )
         return state
 
-    def _new(self, path: Path, lock: int, written: int) -> DeviceState:
-        if not self._create:
-            raise FatalError(f"{path} does not exist, and this device is not a new one")
-        if written or self._secret is not None:
-            raise FatalError(
-                f"{path} is gone, and this device has used it: put it back. Without it and its "
-                ".lock file this is a new device that reports again"
-            )
-        return _write(path, lock, DeviceState(new_secret()), 1)
-
-
-def _write(path: Path, lock: int, state: DeviceState, generation: int) -> DeviceState:
-    """Write the state, then its number: a crash between the two leaves the state a larger one."""
-    state = replace(state, generation=generation)
-    write_durably(path, to_bytes(state))
-    try:
-        os.lseek(lock, 0, os.SEEK_SET)
-        os.write(lock, b"%020d\n" % generation)
-        os.fsync(lock)
-    except OSError as error:
-        raise RecoverableError(f"cannot write {path}.lock: {error.strerror}") from error
-    return state
+    def _write(self, lock: int, state: DeviceState, generation: int) -> DeviceState:
+        """Write the state, then its number: a crash between leaves the state a larger one."""
+        state = replace(state, generation=generation)
+        write_durably(self._path, to_bytes(state))
+        try:
+            os.lseek(lock, 0, os.SEEK_SET)
+            os.write(lock, b"%020d\n" % generation)
+            os.fsync(lock)
+        except OSError as error:
+            raise RecoverableError(f"cannot write {self._path}.lock: {error.strerror}") from error
+        return state
 
 
 def _last_generation(lock: int) -> int:
