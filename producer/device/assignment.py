@@ -11,7 +11,7 @@ import hmac
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,9 +50,9 @@ class Place:
 
 
 def place(plan: Plan, secret: bytes) -> Place:
-    (flat,), (slot,) = (each.tolist() for each in places(plan, (secret,)))
-    group = group_of(plan, flat)
-    return Place(group, flat - int(plan.first_view[group]), slot)
+    flat, slot = places(plan, (secret,))
+    group = int(group_of(plan, flat)[0])
+    return Place(group, int(flat[0]) - int(plan.first_view[group]), int(slot[0]))
 
 
 def places(plan: Plan, secrets: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -64,7 +64,6 @@ def places(plan: Plan, secrets: Sequence[bytes]) -> tuple[NDArray[np.int64], NDA
     return flat.astype(np.int64), np.array(slots, np.int64)
 
 
-def group_of(plan: Plan, flat: Any) -> Any:
-    """Return the group of a view, or an array of groups, from indices among all views."""
-    group = np.searchsorted(plan.first_view, flat, side="right") - 1
-    return group if np.ndim(flat) else int(group)
+def group_of(plan: Plan, flat: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the groups of views, from indices among all views."""
+    return np.searchsorted(plan.first_view, flat, side="right") - 1

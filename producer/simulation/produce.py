@@ -50,9 +50,6 @@ class ProduceSummary:
     error: CalmstreamError | None = None
 
 
-Progress = Callable[[ProduceSummary], None]
-
-
 def produce(
     plan: Plan,
     broker: Broker,
@@ -64,7 +61,7 @@ def produce(
     batch_size: int = DEFAULT_SIZE,
     windows: int | None = None,
     totals: GatewayTotals | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[ProduceSummary], object] = lambda _: None,
     stop: threading.Event | None = None,
     clock: Clock | None = None,
     randomness: Randomness | None = None,
@@ -74,13 +71,11 @@ def produce(
     Under ``once`` until all have reported, else until the plan, ``windows`` or ``stop`` ends it.
     After a lost batch no other device reports: the broker may be down, and it reports only once.
     """
-    if rate is not None and not rate > 0:
-        raise InvalidInput(f"rate: expected a positive number of reports a second, got {rate}")
-    if batch_size < 1 or (windows is not None and windows < 1):
-        raise InvalidInput("batch size and windows must be positive")
     stop = stop or threading.Event()
     clock = clock or SystemClock(stop)
-    _refuse_when_over(plan, clock.now_ms())
+    if plan.window_at(clock.now_ms()) >= plan.windows:
+        end = datetime.fromtimestamp(plan.expires, UTC)
+        raise InvalidInput(f"plan {plan.name} is over: it expired at {end:%Y-%m-%d %H:%M:%S} UTC")
     population = Population(plan, codes, randomness=randomness, records=records)
     topics, sink = broker.topics(), broker.sink()
     try:
@@ -96,12 +91,6 @@ def produce(
         sink.close(CLOSE_SECONDS)
 
 
-def _refuse_when_over(plan: Plan, now: int) -> None:
-    if plan.window_at(now) >= plan.windows:
-        end = datetime.fromtimestamp(plan.expires, UTC)
-        raise InvalidInput(f"plan {plan.name} is over: it expired at {end:%Y-%m-%d %H:%M:%S} UTC")
-
-
 @dataclass(slots=True, eq=False)
 class _Run:
     """The state and the loop of one call of :func:`produce`."""
@@ -113,7 +102,7 @@ class _Run:
     stop: threading.Event
     rate: float | None
     batch_size: int
-    progress: Progress | None
+    progress: Callable[[ProduceSummary], object]
     reported: int = 0
     missing: int = 0
     expired: bool = False
@@ -240,7 +229,7 @@ class _Run:
 
     def _show_progress(self) -> None:
         now = self.clock.monotonic()
-        if self.progress is not None and now - self.shown_at >= SHOW_SECONDS:
+        if now - self.shown_at >= SHOW_SECONDS:
             self.shown_at = now
             self.progress(self._summary())
 

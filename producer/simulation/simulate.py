@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Codes
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness, SystemRandomness
@@ -41,12 +40,6 @@ class Population:
         randomness: Randomness | None = None,
         records: Callable[[int], Codes] | None = None,
     ) -> None:
-        if codes.ndim != 2 or codes.shape[1] != len(plan.domain):
-            raise InvalidInput(
-                f"the records have shape {codes.shape}, the plan has {len(plan.domain)} attributes"
-            )
-        if len(codes) and (codes.max(axis=0) >= plan.domain.cardinalities).any():
-            raise InvalidInput("a record holds a code that the plan's domain does not have")
         self.plan = plan
         self.randomness = randomness or SystemRandomness()
         self._codes, self._records, self._window = codes, records, -1
@@ -65,9 +58,10 @@ class Population:
         if not 0 <= window < self.plan.windows:
             return np.zeros(0, np.int64)
         guarantee = self.plan.guarantee
-        once = guarantee.kind == "once"
-        may = self._last == _NEVER if once else window - self._last >= guarantee.windows
-        return np.flatnonzero(may & (self.slot == window % guarantee.windows))
+        wait = -_NEVER if guarantee.kind == "once" else guarantee.windows
+        return np.flatnonzero(
+            (window - self._last >= wait) & (self.slot == window % guarantee.windows)
+        )
 
     def finished(self, window: int) -> bool:
         if window >= self.plan.windows:
@@ -78,8 +72,6 @@ class Population:
         self, window: int, devices: Indices, batch_size: int = DEFAULT_SIZE
     ) -> Iterator[EncodedBatch]:
         """Yield the devices' reports by group, in batches of random composition, nearly equal."""
-        if batch_size < 1:
-            raise InvalidInput(f"batch size: expected at least 1, got {batch_size}")
         if not len(devices):
             return
         self._last[devices] = window
