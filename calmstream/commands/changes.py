@@ -14,14 +14,7 @@ from itertools import product
 import numpy as np
 
 from calmstream import arguments, result_options
-from calmstream.common.errors import InvalidInput
-from calmstream.consumer.read.changes import (
-    Changes,
-    changes,
-    changes_of_plans,
-    require_same_domain,
-    with_modelled,
-)
+from calmstream.consumer.read.changes import Changes, changes, changes_of_plans, with_modelled
 from calmstream.consumer.read.history import Counted
 from calmstream.estimators.changes import ComparedTable
 from calmstream.estimators.changes.compare import ALPHA
@@ -67,10 +60,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     plan = arguments.load_plan(args.plan)
     other = None if args.other_plan is None else arguments.load_plan(args.other_plan)
-    if other is not None:
-        require_same_domain(plan, other)
-        if not set(plan.marginals) & set(other.marginals):
-            raise InvalidInput("the plans publish no table over the same attributes")
     with ExitStack() as stack:
         history = stack.enter_context(result_options.history(args, plan))
         if other is None:

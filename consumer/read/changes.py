@@ -13,7 +13,7 @@ from calmstream.consumer.subscribe.frame import Frame, FrameColumns
 from calmstream.estimators.analysis.grouped import difference
 from calmstream.estimators.changes import Comparison, Source, compare, source
 from calmstream.estimators.changes.compare import Modelled, table_document
-from calmstream.estimators.changes.windows import PAIRED, REPEATED, Relation, mean_repeats, relation
+from calmstream.estimators.changes.windows import PAIRED, REPEATED, mean_repeats, relation
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.kinds import Ordered
 from calmstream.estimators.plan import Plan
@@ -89,29 +89,32 @@ def changes(
             f"a comparison needs windows apart: {after.windows} and {before.windows} share devices"
         )
     spans = [(c.windows.first, c.windows.last) for c in (after, before)]
-    found = relation(after.plan.guarantee.windows, spans[0], spans[1])
+    flags, repeats = relation(after.plan.guarantee.windows, spans[0], spans[1])
     sides = [
         _source(history, counted, repeats=often)
-        for counted, often in zip((after, before), found.repeats, strict=True)
+        for counted, often in zip((after, before), repeats, strict=True)
     ]
-    return _compare(after, before, sides, found, after.plan.marginals)
+    return _compare(after, before, sides, flags, after.plan.marginals)
 
 
 def changes_of_plans(
     history: History, other: History, window: str = "total", against: str = "total"
 ) -> Changes:
     """Test the tables that both plans publish: an A/B test, or before and after a new plan."""
+    require_same_domain(history.plan, other.plan)
+    tables = [a for a in history.plan.marginals if a in set(other.plan.marginals)]
+    if not tables:
+        raise InvalidInput("the plans publish no table over the same attributes")
     after = _counted(history, history.windows_of(window), "windows to test")
     before = _counted(other, other.windows_of(against), "windows of the other plan")
     if after.plan.digest == before.plan.digest:
         raise InvalidInput("--other-plan is the same plan: name its windows with --against")
-    tables = [a for a in after.plan.marginals if a in set(before.plan.marginals)]
     once = after.plan.lineage == before.plan.lineage and after.plan.guarantee.windows == 1
     pairs = ((history, after), (other, before))
     sides = [_source(h, c, repeats=c.plan.guarantee.windows < len(c.windows)) for h, c in pairs]
     repeated = any(view.repeats > 1.0 for side in sides for view in side.views)
     flags = (*(() if once else (PAIRED,)), *((REPEATED,) if repeated else ()))
-    return _compare(after, before, sides, Relation(flags, (False, False)), tables)
+    return _compare(after, before, sides, flags, tables)
 
 
 def _counted(history: History, windows: Windows, which: str) -> Counted:
@@ -138,13 +141,13 @@ def _compare(
     after: Counted,
     before: Counted,
     sides: Sequence[Source],
-    found: Relation,
+    flags: Sequence[str],
     tables: Sequence[Attributes],
 ) -> Changes:
     comparison = compare(sides[1], sides[0], tables)
-    flags = dict.fromkeys((*found.flags, *after.flags, *before.flags))
-    flags.pop(DEPENDENT, None)  # ``repeated`` says what was done about it.
-    return Changes(after, before, comparison, tuple(flags))
+    every = dict.fromkeys((*flags, *after.flags, *before.flags))
+    every.pop(DEPENDENT, None)  # ``repeated`` says what was done about it.
+    return Changes(after, before, comparison, tuple(every))
 
 
 def _source(history: History, counted: Counted, *, repeats: bool) -> Source:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from calmstream.common.errors import InvalidInput
 from calmstream.estimators.analysis.distribution import tail
 from calmstream.estimators.changes.basis import Floats, contrasts, interactions, own_positions
 from calmstream.estimators.changes.dependence import dependence
@@ -78,13 +77,12 @@ class Comparison:
 def compare(
     first: Source, second: Source, targets: Sequence[Attributes], *, details: float = 1.0
 ) -> Comparison:
-    """Test for every table whether two sources have the same distribution.
+    """Test for every table whether two sources of one domain have the same distribution.
 
     Tables with an adjusted p-value of at most ``details`` also get the test of dependence and the
     differences of their cells. Cost: O(coefficients^3) per table.
     """
-    check(first, second)
-    readings = Readings((first, second))
+    readings = Readings(first, second)
     tested = [_test(readings, target) for target in targets]
     adjusted = benjamini_hochberg([table.p for table in tested])
     found = [replace(table, adjusted=value) for table, value in zip(tested, adjusted, strict=True)]
@@ -94,22 +92,6 @@ def compare(
             for t in found
         )
     )
-
-
-def check(first: Source, second: Source) -> None:
-    for one, other in zip(first.domain.attributes, second.domain.attributes, strict=False):
-        if (one.name, one.labels) != (other.name, other.labels):
-            raise InvalidInput(
-                f"a comparison needs the same attributes and labels: {one.name!r} and "
-                f"{other.name!r} differ"
-            )
-    if len(first.domain) != len(second.domain):
-        raise InvalidInput(
-            f"a comparison needs the same attributes: {len(first.domain)} against "
-            f"{len(second.domain)}"
-        )
-    if not (first.reports and second.reports):
-        raise InvalidInput("a comparison needs reports on both sides")
 
 
 def benjamini_hochberg(values: Sequence[float | None]) -> list[float | None]:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-import numpy as np
-
 from calmstream.estimators.changes.basis import Floats
 from calmstream.estimators.changes.evidence import (
     Evidence,
@@ -15,7 +11,7 @@ from calmstream.estimators.changes.evidence import (
     inverse,
     part_of,
 )
-from calmstream.estimators.changes.source import Observed, Source, pooled
+from calmstream.estimators.changes.source import Source
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.mechanisms.base import Counts
 from calmstream.estimators.numerics.simplex import project
@@ -33,24 +29,17 @@ as cells the covariance is nearly singular there, and a p-value far too small. T
 frequencies do not have this fault.
 """
 
-Key = tuple[int, int, tuple[int, ...], bool]
-"""Side, number of the view, axes, and whether the covariance is that of both sides together."""
 
-
-@dataclass(slots=True, eq=False)
 class Readings:
     """The views of two sources. Not safe for use from several threads."""
 
-    sides: tuple[Source, Source]
-    _pooled: tuple[Counts, ...] | None = field(init=False)
-    _known: dict[Key, tuple[Floats, Floats]] = field(init=False, default_factory=dict)
-    _shared: dict[tuple[int, tuple[int, ...]], tuple[Floats, Observed]] = field(
-        init=False, default_factory=dict
-    )
-    _rare: dict[tuple[int, int, tuple[int, ...]], float] = field(init=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._pooled = pooled(*self.sides)
+    def __init__(self, first: Source, second: Source) -> None:
+        self.sides = first, second
+        views = [[(own.view, own.mechanism) for own in side.views] for side in self.sides]
+        self._alike = views[0] == views[1]  # whether counts of both sides may be added
+        # By side, number of the view, axes, and whether the covariance is that of both sides.
+        self._known: dict[tuple[int, int, Attributes, bool], tuple[Floats, Floats]] = {}
+        self._rarest: dict[tuple[int, int, Attributes], float] = {}
 
     def of(
         self, side: int, target: Attributes, *, together: bool
@@ -62,27 +51,26 @@ class Readings:
             part = part_of(own, target, source.domain)
             if part is None:
                 continue
-            other = None if self._pooled is None else self.sides[1 - side].views[number]
-            both = (own.n,) if other is None else (own.n, other.n)
-            wanted = MIN_UNEVEN if max(both) > UNEVEN * min(both) else MIN_EXPECTED
-            if not min(both) or self._least(side, number, part) < wanted:
+            if not self._enough(side, number, part):
                 left_out.append(own.view.attributes)
                 continue
             z, precision = self._estimate(side, number, part, together=together)
             found.append(evidence(own, part, target, source.domain, z, precision))
         return found, left_out
 
-    def _least(self, side: int, number: int, part: Part) -> float:
-        """Return the least expected count of an event, on the side with fewer reports."""
-        shared = self._pooled is not None
-        key = (0 if shared else side, number, part.axes)
-        if key not in self._rare:
-            own = self.sides[side].views[number]
-            expected = self._expected(side, number, part, together=True)
-            reports = [s.views[number].n for s in self.sides] if shared else [own.n]
-            rare = own.mechanism.rarest(expected, part.shape, part.axes)
-            self._rare[key] = rare * min(reports)
-        return self._rare[key]
+    def _enough(self, side: int, number: int, part: Part) -> bool:
+        """Return whether every event is expected often, on the side with fewer reports."""
+        sides = self.sides if self._alike else (self.sides[side],)
+        reports = [one.views[number].n for one in sides]
+        wanted = MIN_UNEVEN if max(reports) > UNEVEN * min(reports) else MIN_EXPECTED
+        if not min(reports):
+            return False
+        key = (0 if self._alike else side, number, part.axes)
+        if key not in self._rarest:
+            expected = self._expected(side, number, part, together=True)[0]
+            mechanism = self.sides[side].views[number].mechanism
+            self._rarest[key] = mechanism.rarest(expected, part.shape, part.axes)
+        return self._rarest[key] * min(reports) >= wanted
 
     def _estimate(
         self, side: int, number: int, part: Part, *, together: bool
@@ -97,29 +85,26 @@ class Readings:
         return self._known[key]
 
     def _precision(self, side: int, number: int, part: Part, *, together: bool) -> Floats:
-        """Return the inverse of the covariance of a part's coefficients.
-
-        At common frequencies it is in proportion to the reports: one inverse serves both sides.
-        """
         own = self.sides[side].views[number]
-        known = self._shared.get((number, part.axes)) if together else None
-        if known is not None and own.repeats == known[1].repeats == 1.0:
-            return known[0] * (own.n / known[1].n)
-        expected = self._expected(side, number, part, together=together)
-        if self._reports(side, number, together=together) < MIN_PER_CELL * part.cells:
+        if together and self._alike and (1 - side, number, part.axes, True) in self._known:
+            # At common frequencies it is in proportion to the reports: one inverse serves both.
+            other = self.sides[1 - side].views[number]
+            if own.repeats == other.repeats == 1.0:
+                known = self._known[1 - side, number, part.axes, True][1]
+                return known * (own.n / other.n)
+        expected, n = self._expected(side, number, part, together=together)
+        if n < MIN_PER_CELL * part.cells:
             expected = project(expected[None])[0]
-        precision = inverse(covariance(own, part, expected))
-        if together and self._pooled is not None:
-            self._shared[number, part.axes] = precision, own
-        return precision
+        return inverse(covariance(own, part, expected))
 
-    def _expected(self, side: int, number: int, part: Part, *, together: bool) -> Floats:
-        """Return the table whose frequencies give the covariance."""
+    def _expected(
+        self, side: int, number: int, part: Part, *, together: bool
+    ) -> tuple[Floats, int]:
+        """Return the table whose frequencies give the covariance, and its number of reports."""
         own = self.sides[side].views[number]
-        counts = self._pooled[number] if together and self._pooled is not None else own.counts
-        n = self._reports(side, number, together=together)
-        return np.asarray(own.mechanism.table(counts, n, part.shape, part.axes))
-
-    def _reports(self, side: int, number: int, *, together: bool) -> int:
-        sides = self.sides if together and self._pooled is not None else (self.sides[side],)
-        return sum(one.views[number].n for one in sides)
+        counts: Counts = own.counts
+        n = own.n
+        if together and self._alike:
+            other = self.sides[1 - side].views[number]
+            counts, n = counts + other.counts, n + other.n
+        return own.mechanism.table(counts, n, part.shape, part.axes), n

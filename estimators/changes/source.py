@@ -32,10 +32,6 @@ class Source:
     domain: Domain
     views: tuple[Observed, ...]
 
-    @property
-    def reports(self) -> int:
-        return sum(own.n for own in self.views)
-
 
 def source(
     plan: CollectionPlan, tallies: Sequence[Tally], repeats: Sequence[Sequence[float]] | None = None
@@ -51,13 +47,3 @@ def source(
                 Observed(view, mechanism, int(tally.n[v]), np.asarray(tally.counts[v]), often)
             )
     return Source(plan.domain, tuple(views))
-
-
-def pooled(first: Source, second: Source) -> tuple[Counts, ...] | None:
-    """Return the sums of the counts of each view; None where the sources' views differ."""
-    if len(first.views) != len(second.views):
-        return None
-    pairs = list(zip(first.views, second.views, strict=True))
-    if any((a.view, a.mechanism) != (b.view, b.mechanism) for a, b in pairs):
-        return None
-    return tuple(a.counts + b.counts for a, b in pairs)

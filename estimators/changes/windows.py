@@ -6,7 +6,6 @@ With w-event windows t, t + w, ... are of the same devices; t modulo w is their 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 PAIRED = "paired"
 REPEATED = "repeated"
@@ -14,27 +13,22 @@ REPEATED = "repeated"
 Span = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
-    """How two sides share devices."""
+def relation(period: int, one: Span, other: Span) -> tuple[tuple[str, ...], tuple[bool, bool]]:
+    """Return the flags of two sets of windows apart, and where sampling counts once per device.
 
-    flags: tuple[str, ...]  # paired, which makes the test conservative, and repeated, which counts
-    repeats: tuple[bool, bool]  # whether sampling must count once per device on each side
-
-
-def relation(period: int, one: Span, other: Span) -> Relation:
-    """Return the relation of two sets of consecutive windows that do not overlap."""
+    `PAIRED` makes the test conservative; `REPEATED` says that sampling counted so on a side.
+    """
     if period == 1:
-        return Relation((), (False, False))
+        return (), (False, False)
     slots = [Counter(w % period for w in range(a, b + 1)) for a, b in (one, other)]
     paired = (PAIRED,) if set(slots[0]) & set(slots[1]) else ()
     even = all(len(own) == period and len(set(own.values())) == 1 for own in slots)
     # One side is a single window, and the other one all windows before it.
     single = any(a[0] == a[1] and b == (0, a[0] - 1) for a, b in ((one, other), (other, one)))
     if even or single:
-        return Relation(paired, (False, False))
+        return paired, (False, False)
     often = max(slots[0].values()) > 1, max(slots[1].values()) > 1
-    return Relation((*paired, *([REPEATED] if any(often) else [])), often)
+    return (*paired, *([REPEATED] if any(often) else [])), often
 
 
 def mean_repeats(period: int, reports: dict[int, int]) -> float:

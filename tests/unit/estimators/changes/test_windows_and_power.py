@@ -42,12 +42,8 @@ def test_the_relation_of_windows(
     flags: tuple[str, ...],
     repeats: tuple[bool, bool],
 ) -> None:
-    found = relation(period, one, other)
-    assert found.flags == flags
-    assert found.repeats == repeats
-    back = relation(period, other, one)
-    assert back.flags == flags
-    assert back.repeats == repeats[::-1]
+    assert relation(period, one, other) == (flags, repeats)
+    assert relation(period, other, one) == (flags, repeats[::-1])
 
 
 def test_the_mean_number_of_reports_of_a_device() -> None:
