@@ -49,7 +49,7 @@ Cormode | Table 2, Fig. 3 | costs, correlations | accuracy/basics.py | benchmark
 Cormode | 4.4, 5.4, Table 3 | InpEM | inp-em | test_likelihood
 Cormode | Fig. 4 to 6, 9 | error by n, k, d, epsilon | accuracy/pieces.py | benchmarks/test_papers
 Cormode | 6.1, Fig. 7 | test of independence | analysis/chi_square.py | test_independence
-Cormode | 6.2, Fig. 8 | tree, joint distribution | analysis/tree.py | analysis/test_tree
+Cormode | 6.2, Fig. 8 | tree, joint distribution | analysis/synthetic.py | analysis/test_tree
 Cormode | 6.2 | records, likelihood | analysis/synthetic.py | test_synthesize
 Cormode | 7 | categories | characters | analysis/test_analysis
 Cormode | B.2, Fig. 10 | InpOLH | inp-olh | statistical/test_mechanisms

@@ -105,7 +105,7 @@ def tree_run(method: str, epsilon: str, repeat: int) -> dict[str, Any]:
     numbers = np.random.default_rng((95, repeat)).random(len(pairs))
     random = dict(zip(pairs, numbers.tolist(), strict=True))
     return {
-        name: sum(true[e.first, e.second] for e in chow_liu(d, information))
+        name: sum(true[pair] for pair in chow_liu(d, information))
         for name, information in (("private", private), ("exact", true), ("random", random))
     }
 

@@ -22,8 +22,13 @@ import numpy as np
 
 from benchmarks.populations import first, population
 from calmstream.estimators import methods
-from calmstream.estimators.analysis.synthetic import Mixture, mixture_of, tree_of
-from calmstream.estimators.analysis.tree import Branch, TreeDistribution
+from calmstream.estimators.analysis.synthetic import (
+    Branch,
+    Mixture,
+    TreeDistribution,
+    mixture_of,
+    tree_of,
+)
 from calmstream.estimators.domain import Attributes, Codes, Domain
 from calmstream.estimators.marginal import Floats, Marginal
 from calmstream.estimators.methods.base import Model

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from calmstream import arguments, result_options
-from calmstream.estimators.analysis.synthetic import SOURCES
-from calmstream.estimators.analysis.tree import TreeDistribution
+from calmstream.estimators.analysis.synthetic import SOURCES, TreeDistribution
 from calmstream.estimators.domain import Codes, Domain
 from calmstream.output import say
 from calmstream.pages.export import WRITERS

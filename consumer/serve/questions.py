@@ -173,7 +173,7 @@ def associations(
             found = associate(model, domain, pair, max(reports, 1))
         except InvalidInput:
             continue  # the plan does not collect what the pair needs
-        information[pair[0], pair[1]] = found.information
+        information[pair] = found.information
         pairs.append(
             {
                 "attributes": [domain.names[i] for i in pair],
@@ -189,5 +189,5 @@ def associations(
         "reports": reports,
         "pairs": pairs,
         "causes": causes(domain, model),
-        "tree": [[domain.names[e.first], domain.names[e.second], e.information] for e in tree],
+        "tree": [[domain.names[i], domain.names[j], information[i, j]] for i, j in tree],
     }

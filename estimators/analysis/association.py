@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
+from calmstream.estimators.domain import Attributes
 from calmstream.estimators.marginal import Floats
 
 
@@ -22,17 +22,8 @@ def mutual_information(table: Floats) -> float:
     return max(float((cells[positive] * np.log(ratio)).sum()), 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """Two attributes that depend on each other directly, and their mutual information in nats."""
-
-    first: int
-    second: int
-    information: float
-
-
-def chow_liu(d: int, information: Mapping[tuple[int, int], float]) -> tuple[Edge, ...]:
-    """Return the tree over d attributes whose edges have the largest sum of mutual information.
+def chow_liu(d: int, information: Mapping[Attributes, float]) -> list[Attributes]:
+    """Return the tree over d attributes whose pairs have the largest sum of mutual information.
 
     Chow and Liu 1968: its distribution is the tree-shaped one nearest to the joint in
     Kullback-Leibler distance. Pairs without information are never joined: it may be a forest.
@@ -47,9 +38,9 @@ def chow_liu(d: int, information: Mapping[tuple[int, int], float]) -> tuple[Edge
         return i
 
     edges = []
-    for (i, j), value in sorted(information.items(), key=lambda item: (-item[1], item[0])):
-        a, b = component(i), component(j)
+    for pair in sorted(information, key=lambda pair: (-information[pair], pair)):
+        a, b = map(component, pair)
         if a != b:
             parent[a] = b
-            edges.append(Edge(i, j, value))
-    return tuple(edges)
+            edges.append(pair)
+    return edges

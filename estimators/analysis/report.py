@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from math import comb
@@ -19,7 +18,6 @@ from calmstream.estimators.analysis.chi_square import (
     independence,
     zero_test,
 )
-from calmstream.estimators.cause import Cause
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import Floats
 from calmstream.estimators.methods.base import (
@@ -41,11 +39,11 @@ def analyse(
     model: Model, domain: Domain, marginals: Sequence[Attributes], n: int
 ) -> dict[str, Any]:
     """Return ``pairs`` with the association of published pairs, and ``tree``, by Chow and Liu."""
-    pairs, information = [], {}
+    pairs, information = [], dict[Attributes, float]()
     for attributes in marginals:
         if len(attributes) == 2:
             found = associate(model, domain, attributes, n)
-            information[attributes[0], attributes[1]] = found.information
+            information[attributes] = found.information
             pair: dict[str, Any] = {
                 "attributes": [domain.names[i] for i in attributes],
                 "mutual_information": found.information,
@@ -56,8 +54,8 @@ def analyse(
             pairs.append(pair)
     tree = [
         {
-            "attributes": [domain.names[edge.first], domain.names[edge.second]],
-            "mutual_information": edge.information,
+            "attributes": [domain.names[i] for i in edge],
+            "mutual_information": information[edge],
         }
         for edge in chow_liu(domain.ordinary, information)
     ]
@@ -77,15 +75,17 @@ class PairAssociation:
 def associate(model: Model, domain: Domain, pair: Attributes, n: int) -> PairAssociation:
     """Return the association of an ascending pair from n reports."""
     published = model.marginal(pair)
-    shape = domain.shape(pair)
-    table = np.maximum(published.table, 0.0).reshape(shape)
-    # Tables of a posterior are shrunk already: the noise's share is removed from others only.
-    shrunk = isinstance(model, GroupedAnswers)
-    raw, covariance, test = _tested(model, domain, pair, n)
-    used = table if shrunk else _unclipped(model, pair, table) if raw is None else raw
-    variance = None if shrunk else np.square(published.stderr).reshape(shape)
-    if isinstance(model, RawTables) and covariance is not None:
-        variance = np.diag(covariance).reshape(shape)
+    table = np.maximum(published.table, 0.0).reshape(domain.shape(pair))
+    variance: Floats | None = np.square(published.stderr).reshape(table.shape)
+    if isinstance(model, GroupedAnswers):
+        # Tables of a posterior are shrunk already: the noise's share is removed from others only.
+        used, variance = table, None
+        covariance, test = _shrunk_test(model, pair, domain)
+    else:
+        used, covariance = _unbiased(model, pair, table, n)
+        test = None if covariance is None else independence(used, covariance, _margins(table), n)
+        if isinstance(model, RawTables) and covariance is not None:
+            variance = np.diag(covariance).reshape(table.shape)
     strength = cramers_v(used, variance)
     error = None
     if covariance is not None and test is not None and test.dependent and strength > 0.0:
@@ -101,87 +101,69 @@ def pairs_of(plan: Plan, max_cells: int) -> list[Attributes]:
     return [pair for pair in pairs if plan.domain.size(pair) <= max_cells]
 
 
-def _unclipped(model: Model, pair: Attributes, table: Floats) -> Floats:
-    """Return the unbiased table of a pair; the given one where there is none."""
-    if isinstance(model, LinearAnswers):
-        with suppress(InvalidInput):  # no view covers the pair
-            return model.unclipped(pair).reshape(table.shape)
-    return table
-
-
-def _tested(
-    model: Model, domain: Domain, pair: Attributes, n: int
-) -> tuple[Floats | None, Floats | None, Independence | None]:
-    """Return the unbiased table of a pair, the covariance of its cells, row-major, and its test.
-
-    There is no table of a model that shrinks; that covariance is of its published table.
-    """
+def _shrunk_test(
+    model: GroupedAnswers, pair: Attributes, domain: Domain
+) -> tuple[Floats | None, Independence | None]:
+    """Return the covariance of the cells of the published table, row-major, and its test."""
     if domain.size(pair) > MAX_TESTED_CELLS:
-        return None, None, None
-    if not isinstance(model, GroupedAnswers):
-        known = unbiased_pair(model, domain, pair, n)
-        return (None, None, None) if known is None else (*known[:2], independence(*known, n))
+        return None, None
     evidence = model.dependence(pair)
     shape = domain.shape(pair)
     found, spread = model.grouped(pair, [np.eye(labels) for labels in shape])
-    cells = np.maximum(found, 0.0).reshape(shape)
-    if cells.sum() <= 0.0:
-        return None, None, None
-    cells = cells / cells.sum()
-    margins = cells.sum(axis=1), cells.sum(axis=0)
     if evidence is not None:
-        return None, spread, zero_test(*evidence)
-    return None, spread, even_independence(found.reshape(shape), spread, margins)
+        return spread, zero_test(*evidence)
+    table = found.reshape(shape)
+    return spread, even_independence(table, spread, _margins(np.maximum(table, 0.0)))
 
 
-def unbiased_pair(
-    model: Model, domain: Domain, attributes: Attributes, n: int
-) -> tuple[Floats, Floats, tuple[Floats, Floats]] | None:
-    """Return the unbiased table (r, s), its covariance with devices' sampling, and margins."""
-    shape = domain.shape(attributes)
-    published = np.maximum(model.marginal(attributes).table, 0.0).reshape(shape)
-    if published.sum() <= 0.0:
-        return None
-    published = published / published.sum()
-    margins = published.sum(axis=1), published.sum(axis=0)
+def _unbiased(
+    model: Model, pair: Attributes, table: Floats, n: int
+) -> tuple[Floats, Floats | None]:
+    """Return the unbiased table (r, s) of a pair, and its covariance with devices' sampling.
+
+    The published ``table`` where there is none; no covariance where it is not known or too large.
+    """
+    tested = table.size <= MAX_TESTED_CELLS and table.sum() > 0.0
     if isinstance(model, RawTables):
-        known = model.raw_table(attributes)
-        return None if known is None else (known[0].reshape(shape), known[1], margins)
+        known = model.raw_table(pair) if tested else None
+        return (table, None) if known is None else (known[0].reshape(table.shape), known[1])
     if not isinstance(model, LinearAnswers):
-        return None
+        return table, None
     try:
-        raw = model.unclipped(attributes)
-        spread = model.covariance(attributes)
-    except InvalidInput:
-        return None
-    if model.everyone:
+        raw = model.unclipped(pair).reshape(table.shape)
+        spread = model.covariance(pair) if tested else None
+    except InvalidInput:  # no view covers the pair
+        return table, None
+    if spread is not None and model.everyone:
         # This covariance is that of the noise, given the records. The records are a sample of a
         # population, which adds the multinomial covariance.
-        frequencies = published.ravel()
-        spread = spread + (np.diag(frequencies) - np.outer(frequencies, frequencies)) / n
-    return raw.reshape(shape), spread, margins
+        shares = (table / table.sum()).ravel()
+        spread = spread + (np.diag(shares) - np.outer(shares, shares)) / n
+    return raw, spread
+
+
+def _margins(table: Floats) -> tuple[Floats, Floats]:
+    shares = table / table.sum()
+    return shares.sum(axis=1), shares.sum(axis=0)
 
 
 def causes(domain: Domain, model: Model) -> list[dict[str, Any]]:
     """Return the causes of a model, most evidence first; none of a model without `HiddenCauses`."""
-    known = model.causes() if isinstance(model, HiddenCauses) else ()
-    return [_document(domain, one) for one in known]
-
-
-def _document(domain: Domain, cause: Cause) -> dict[str, Any]:
-    labels = [
+    return [
         {
-            "attribute": domain.names[one.attribute],
-            "label": domain.attributes[one.attribute].labels[one.code],
-            "without": one.without,
-            "within": one.within,
-            "stderr": one.stderr,
+            "share": cause.share,
+            "stderr": cause.stderr,
+            "agreement": cause.agreement,
+            "labels": [
+                {
+                    "attribute": domain.names[one.attribute],
+                    "label": domain.attributes[one.attribute].labels[one.code],
+                    "without": one.without,
+                    "within": one.within,
+                    "stderr": one.stderr,
+                }
+                for one in cause.shifts
+            ],
         }
-        for one in cause.shifts
+        for cause in (model.causes() if isinstance(model, HiddenCauses) else ())
     ]
-    return {
-        "share": cause.share,
-        "stderr": cause.stderr,
-        "agreement": cause.agreement,
-        "labels": labels,
-    }

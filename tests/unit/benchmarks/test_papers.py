@@ -14,8 +14,7 @@ from benchmarks.accuracy.downstream import chances, columns
 from benchmarks.accuracy.measure import RESULTS, Ledger
 from benchmarks.accuracy.show import APPLICATIONS, STYLES
 from benchmarks.papers import PAGE, PAPERS, ROOT, page, rows
-from calmstream.estimators.analysis.synthetic import Mixture
-from calmstream.estimators.analysis.tree import Branch, TreeDistribution
+from calmstream.estimators.analysis.synthetic import Branch, Mixture, TreeDistribution
 from calmstream.estimators.domain import Domain
 
 README = ROOT / "benchmarks" / "README.md"

@@ -69,7 +69,7 @@ def test_the_tree_is_the_best_of_all_spanning_trees() -> None:
         )
         tree = chow_liu(5, information)
         assert len(tree) == 4
-        assert sum(information[e.first, e.second] for e in tree) == pytest.approx(best)
+        assert sum(information[pair] for pair in tree) == pytest.approx(best)
 
 
 def chain(n: int, seed: int) -> np.ndarray:

@@ -7,7 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from calmstream.estimators.analysis.tree import TreeDistribution, tree_distribution
+from calmstream.estimators.analysis.synthetic import TreeDistribution, tree_distribution
 
 SHAPE = (2, 3, 4, 2, 3)
 
