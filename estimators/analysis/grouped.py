@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calmstream.common.errors import InvalidInput
-from calmstream.estimators.analysis.grouping import Grouping, ungrouped
+from calmstream.estimators.analysis.grouping import Grouping
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.marginal import (
     CLIPPED_STDERRS,
@@ -57,12 +57,25 @@ def grouped(
         raise InvalidInput(
             f"group: {domain.names[left[0]]!r} is not among the attributes asked for"
         )
-    own = [groupings.get(i) or ungrouped(domain.attributes[i]) for i in ascending]
+    own = [
+        groupings.get(i) or Grouping(domain.attributes[i].labels, np.eye(domain.cardinalities[i]))
+        for i in ascending
+    ]
     # An attribute whose labels are all in one group is summed out: the smaller table is better.
     kept = [axis for axis, one in enumerate(own) if len(one.member) > 1] or [0]
     found = _answer(model, tuple(ascending[a] for a in kept), [own[a] for a in kept])
     order = [ascending.index(domain.index([name])[0]) for name in names]
-    return _arranged(found, domain, ascending, own, order)
+    cells = np.arange(found.table.size).reshape([len(one.labels) for one in own]).transpose(order)
+    place, covariance = cells.ravel(), found.covariance
+    return replace(
+        found,
+        attributes=tuple(names),
+        labels=tuple(own[axis].labels for axis in order),
+        table=found.table[cells],
+        raw=found.raw[cells],
+        covariance=None if covariance is None else covariance[np.ix_(place, place)],
+        stderr=found.stderr[cells],
+    )
 
 
 def _answer(model: Model, attributes: tuple[int, ...], own: Sequence[Grouping]) -> GroupedTable:
@@ -70,41 +83,35 @@ def _answer(model: Model, attributes: tuple[int, ...], own: Sequence[Grouping]) 
     marginal = model.marginal(attributes)
     members = [one.member for one in own]
     shape = tuple(member.shape[1] for member in members)
-    cells = int(np.prod([len(member) for member in members]))
-    identity = all(one.identity for one in own)
-    if marginal.reports == 0 or cells > MAX_COVARIANCE_CELLS:
-        if not identity and marginal.reports:
-            raise InvalidInput(f"a table of {cells:,} groups; at most {MAX_COVARIANCE_CELLS:,}")
-        return _independent(marginal, members, shape)
-    if isinstance(model, GroupedAnswers):
-        table, spread = model.grouped(attributes, members)
-        raw = table
-    elif isinstance(model, LinearAnswers) and "covered" in marginal.flags:
-        if marginal.table.size > MAX_COVARIANCE_CELLS:
-            return _independent(marginal, members, shape)
-        raw = contract(model.unclipped(attributes).reshape(shape), members).ravel()
-        spread = contract_both(model.covariance(attributes), members)
-        published = contract(marginal.table.reshape(shape), members).ravel()
-        table = published if identity else project(raw[None])[0]
+    table = raw = contract(marginal.table.reshape(shape), members).ravel()
+    identity, small = all(one.identity for one in own), table.size <= MAX_COVARIANCE_CELLS
+    if marginal.reports and not (small or identity):
+        raise InvalidInput(f"a table of {table.size:,} groups; at most {MAX_COVARIANCE_CELLS:,}")
+    spread, independent = None, False
+    if small and marginal.reports:
+        if isinstance(model, GroupedAnswers):
+            table, spread = model.grouped(attributes, members)
+            raw = table
+        elif (
+            isinstance(model, LinearAnswers)
+            and "covered" in marginal.flags
+            and marginal.table.size <= MAX_COVARIANCE_CELLS
+        ):
+            raw = contract(model.unclipped(attributes).reshape(shape), members).ravel()
+            spread = contract_both(model.covariance(attributes), members)
+            table = table if identity else project(raw[None])[0]
+    if spread is None:
+        # Nothing else is known: the errors of the cells count as independent.
+        independent = marginal.reports > 0
+        variance = contract(np.square(marginal.stderr).reshape(shape), members).ravel()
+        spread = np.diag(variance) if small else None
     else:
-        return _independent(marginal, members, shape)
-    stderr = np.sqrt(np.maximum(np.diag(spread), 0.0))
+        variance = np.maximum(np.diag(spread), 0.0)
+    stderr = np.sqrt(variance)
     flags = _flags(marginal, table, raw, stderr)
-    return GroupedTable((), (), table, raw, spread, stderr, marginal.reports, flags)
-
-
-def _independent(
-    marginal: Marginal, members: Sequence[Floats], shape: tuple[int, ...]
-) -> GroupedTable:
-    """Add cells as if their errors were independent: nothing else is known."""
-    table = contract(marginal.table.reshape(shape), members).ravel()
-    variance = contract(np.square(marginal.stderr).reshape(shape), members).ravel()
-    stderr, reports = np.sqrt(variance), marginal.reports
-    flags = _flags(marginal, table, table, stderr)
-    spread = np.diag(variance) if table.size <= MAX_COVARIANCE_CELLS else None
-    if reports and table.size < marginal.table.size:
+    if independent and table.size < marginal.table.size:
         flags = (*flags, APPROXIMATE)
-    return GroupedTable((), (), table, table, spread, stderr, reports, flags, reports > 0)
+    return GroupedTable((), (), table, raw, spread, stderr, marginal.reports, flags, independent)
 
 
 def _flags(marginal: Marginal, table: Floats, raw: Floats, stderr: Floats) -> tuple[str, ...]:
@@ -117,28 +124,6 @@ def _flags(marginal: Marginal, table: Floats, raw: Floats, stderr: Floats) -> tu
     if marginal.reports == 0 or is_noise(table, stderr):
         flags.append("noise")
     return tuple(flags)
-
-
-def _arranged(
-    found: GroupedTable,
-    domain: Domain,
-    ascending: tuple[int, ...],
-    own: Sequence[Grouping],
-    order: Sequence[int],
-) -> GroupedTable:
-    shape = [len(one.labels) for one in own]
-    cells = np.arange(found.table.size).reshape(shape).transpose(order)
-    place = cells.ravel()
-    covariance = found.covariance
-    return replace(
-        found,
-        attributes=tuple(domain.names[ascending[axis]] for axis in order),
-        labels=tuple(own[axis].labels for axis in order),
-        table=found.table[place].reshape(cells.shape),
-        raw=found.raw[place].reshape(cells.shape),
-        covariance=None if covariance is None else covariance[np.ix_(place, place)],
-        stderr=found.stderr[place].reshape(cells.shape),
-    )
 
 
 def conditional(joint: GroupedTable, given: Sequence[str]) -> GroupedTable:

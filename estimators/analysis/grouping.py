@@ -40,10 +40,6 @@ class Grouping:
         return len(self.labels) == int(self.member.shape[1])
 
 
-def ungrouped(attribute: Attribute) -> Grouping:
-    return Grouping(attribute.labels, np.eye(attribute.cardinality))
-
-
 def parse(text: str, domain: Domain) -> dict[int, Grouping]:
     """Return the groupings of a text by the attribute's position; none of an empty text."""
     found: dict[int, Grouping] = {}
