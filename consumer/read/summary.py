@@ -11,7 +11,6 @@ from calmstream.consumer.read.history import History
 from calmstream.consumer.read.ranges import Windows
 from calmstream.estimators.analysis.summary_rows import RANK, check, correlate, summarise
 from calmstream.estimators.domain import Attribute, Domain
-from calmstream.estimators.kinds import Number
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Revision
 from calmstream.estimators.wire.table_summary import TableSummary
@@ -80,10 +79,9 @@ def summary(
         rows = [correlate(joint, *about)]
     else:
         rows, more = summarise(joint, about[0], statistics)
-    kind = about[0].kind
     table = TableSummary(
         attributes=tuple(attribute.name for attribute in about),
-        unit=kind.unit if isinstance(kind, Number) and len(about) == 1 else "",
+        unit=about[0].unit if len(about) == 1 else "",
         given=tuple(given),
         flags=tuple(dict.fromkeys((*joint.flags, *counted.flags, *more))),
         rows=tuple(rows),

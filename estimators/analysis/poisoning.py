@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,19 +55,11 @@ class Examination:
         return self.p < ALPHA
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "suspicious": self.suspicious,
-            "p": _rounded(self.p),
-            "tests": [
-                {
-                    "test": f.test,
-                    "statistic": _rounded(f.statistic),
-                    "of": f.of,
-                    "p": _rounded(f.p),
-                }
-                for f in self.findings
-            ],
-        }
+        tests = [
+            asdict(f) | {"statistic": _rounded(f.statistic), "p": _rounded(f.p)}
+            for f in self.findings
+        ]
+        return {"suspicious": self.suspicious, "p": _rounded(self.p), "tests": tests}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,24 +107,20 @@ def _shares(plan: Plan, tallies: Sequence[Tally], repeats: int) -> Finding | Non
 
 
 def _agreement(
-    tables: Sequence[_Table], cardinalities: Sequence[int], repeats: int
+    tables: Sequence[_Table], cardinalities: tuple[int, ...], repeats: int
 ) -> Finding | None:
     """Test whether the one-way tables of each attribute agree among the views that contain it.
 
     One view enters for each of its attributes, so their statistics depend on each other: the
     smallest p-value counts, times the number of attributes tested.
     """
-    best, tested = None, 0
+    found = []
     for attribute in range(len(cardinalities)):
         holding = [table for table in tables if attribute in table.attributes]
         if len(holding) > 1:
-            tested += 1
-            found = _homogeneity(holding, attribute, tuple(cardinalities), repeats)
-            if best is None or found.p < best.p:
-                best = found
-    if best is None:
-        return None
-    return Finding(best.test, best.statistic, best.of, min(1.0, best.p * tested))
+            found.append(_homogeneity(holding, attribute, cardinalities, repeats))
+    best = min(found, key=lambda one: one.p, default=None)
+    return best and replace(best, p=min(1.0, best.p * len(found)))
 
 
 def _homogeneity(

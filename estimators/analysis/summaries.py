@@ -11,7 +11,6 @@ from functools import cached_property
 
 import numpy as np
 
-from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Attribute
 from calmstream.estimators.kinds import Number
 from calmstream.estimators.marginal import Floats
@@ -24,8 +23,7 @@ Z95 = 1.959963984540054
 class SummaryLevels:
     """The ordered codes of an attribute."""
 
-    unit: str  # of the positions; empty for labels, counted from 0
-    positions: Floats  # (levels,), rising
+    positions: Floats  # (levels,), rising; labels are counted from 0
     bounds: Floats  # (levels, 2), lower and upper end; both the position of a single number
     count: int  # with codes without an order: a number's code `other` is its last one
 
@@ -56,9 +54,9 @@ UNKNOWN = Value(float("nan"), float("nan"), float("nan"), float("nan"))
 def levels(attribute: Attribute) -> SummaryLevels:
     kind = attribute.kind
     if isinstance(kind, Number):
-        return SummaryLevels(kind.unit, kind.positions, kind.bounds, attribute.cardinality)
+        return SummaryLevels(kind.positions, kind.bounds, attribute.cardinality)
     index = np.arange(attribute.cardinality, dtype=np.float64)
-    return SummaryLevels("", index, np.stack([index, index], axis=1), attribute.cardinality)
+    return SummaryLevels(index, np.stack([index, index], axis=1), attribute.cardinality)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +66,6 @@ class Distribution:
     levels: SummaryLevels
     shares: Floats  # (codes,), of all codes; any sign, any positive sum
     covariance: Floats  # (codes, codes)
-
-    def __post_init__(self) -> None:
-        n = self.levels.count
-        if self.shares.shape != (n,) or self.covariance.shape != (n, n):
-            raise InvalidInput(f"expected the shares of {n} codes with their covariance")
 
     @cached_property
     def _mass(self) -> float:
@@ -95,9 +88,8 @@ class Distribution:
 
     def mean_bounds(self) -> tuple[Value, Value]:
         """Return the means if all values were at the lower, or at the upper end of their bins."""
-        ends = np.where(np.isfinite(self.levels.bounds), self.levels.bounds, np.nan)
-        inner = self.levels.positions[:, None]
-        ends = np.where(np.isnan(ends), inner, ends)
+        own = self.levels
+        ends = np.where(np.isfinite(own.bounds), own.bounds, own.positions[:, None])
         return self.ratio(ends[:, 0]), self.ratio(ends[:, 1])
 
     def share_of(self, weights: Floats) -> Value:
@@ -125,11 +117,9 @@ class Distribution:
     def _cumulative_errors(self) -> Floats:
         size = self.levels.size
         running = np.tril(np.ones((size, size)))
-        shares = self.shares[:size]
-        value = running @ shares / self._mass
+        value = running @ self.shares[:size] / self._mass
         slope = (running - value[:, None]) / self._mass
-        inner = self.covariance[:size, :size]
-        variance = ((slope @ inner) * slope).sum(axis=1)
+        variance = ((slope @ self.covariance[:size, :size]) * slope).sum(axis=1)
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)), np.float64)
 
     def _invert(self, below: Floats, share: float) -> float:

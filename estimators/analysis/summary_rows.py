@@ -99,14 +99,11 @@ def summarise(
     """Return the statistics of the last attribute of a table, and flags about them."""
     own = _levels(attribute, statistics)
     asked = {text: _statistic(attribute, own, text) for text in statistics}
-    count = own.count
-    cells = np.arange(joint.table.size).reshape(-1, count)
-    covariance = _covariance(joint)
-    table = joint.raw.ravel()
+    cells = np.arange(joint.table.size).reshape(-1, own.count)
+    covariance, table = _covariance(joint), joint.raw.ravel()
     rows = []
     for labels, place in zip(product(*joint.labels[:-1]), cells, strict=True):
-        block = covariance[np.ix_(place, place)]
-        found = Distribution(own, np.asarray(table[place], np.float64), block)
+        found = Distribution(own, table[place], covariance[np.ix_(place, place)])
         values = (_named(text, statistic(found)) for text, statistic in asked.items())
         rows.append(TableStatistics(labels, tuple(values)))
     return rows, _flags(attribute, statistics)
@@ -114,13 +111,10 @@ def summarise(
 
 def correlate(joint: GroupedTable, first: Attribute, second: Attribute) -> TableStatistics:
     """Return the rank correlation of the two attributes of an ungrouped table."""
-    sizes = [_levels(first, [RANK]), _levels(second, [RANK])]
-    covariance = _covariance(joint)
-    cells = np.arange(joint.table.size).reshape(joint.table.shape)
-    place = cells[: sizes[0].size, : sizes[1].size]
-    flat = place.ravel()
-    table = np.asarray(joint.raw, np.float64).ravel()[place]
-    found = rank_correlation(table, covariance[np.ix_(flat, flat)])
+    rows, columns = (_levels(one, [RANK]).size for one in (first, second))
+    place = np.arange(joint.table.size).reshape(joint.table.shape)[:rows, :columns].ravel()
+    covariance = _covariance(joint)[np.ix_(place, place)]
+    found = rank_correlation(joint.raw.ravel()[place].reshape(rows, columns), covariance)
     return TableStatistics((), (_named(RANK, found),))
 
 
