@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-DISCOUNTS = (0.0, 0.25, 0.5, 0.75, *(1 - 2.0**-j for j in range(3, 11)), 1.0)
-"""Discounts of levels, per window."""
-
+DISCOUNTS = (0.0, 0.25, 0.5, 0.75, *(1 - 2.0**-j for j in range(3, 11)), 1.0)  # per window
 SEASON_DISCOUNTS = (0.75, 1 - 2.0**-4, 1.0)  # discounts of seasons, per return of a phase
 SEASON_SHRINKAGE = (4.0, 64.0, 1024.0)
 """Precisions of a phase's distance from the level, as multiples of that of a restart."""
@@ -63,11 +61,7 @@ class LevelCandidates:
 
     def now(self) -> Weighted:
         """Return the frequencies in the window that was added last."""
-        return Weighted(self.worth(), _ratio(self._counts, self._n))
-
-    def worth(self) -> Floats:
-        """Return the reports that `now` is worth: shape (candidates, views)."""
-        return self._kept(self._window) * self._n
+        return Weighted(self._kept(self._window) * self._n, _ratio(self._counts, self._n))
 
     def drift(self) -> Floats:
         """Return the share of drift, not of the reports' noise, in the variance of `now`."""
@@ -121,20 +115,11 @@ class SeasonCandidates:
         found: NDArray[np.int64] = (window - phases) // self._period - before
         return found
 
-    def worth(self) -> Floats:
-        phase = self._last % self._period
-        n: Floats = self._n[phase][None] + self._level(phase)[1]
-        return n.reshape(-1, n.shape[2])
-
-    def _level(self, phase: int) -> tuple[Floats, Floats]:
-        """Return the reports of other phases, and how many of them a phase is drawn by."""
-        others: Floats = self._n.sum(axis=0) - self._n[phase]
-        spread = self._spread[:, None]
-        return others, spread * others / (spread + others + (others == 0))
-
     def _shrunk(self, phase: int, kept: Floats) -> Weighted:
         """Return a phase's frequencies, drawn to those of the other phases."""
-        others, prior = self._level(phase)
+        others: Floats = self._n.sum(axis=0) - self._n[phase]
+        spread = self._spread[:, None]
+        prior = spread * others / (spread + others + (others == 0))  # as many of their reports
         counts = self._counts.sum(axis=0) - self._counts[phase]
         level = _ratio(counts, others)
         n = (kept * self._n[phase])[None] + prior

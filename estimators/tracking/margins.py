@@ -23,24 +23,22 @@ class Margins:
         views: Sequence[View],
         mechanism: Mechanism,
         labels: NDArray[np.int64],
-        discounts: tuple[float, ...],
         period: int,
         restart: float,
     ) -> None:
         sizes = np.array(domain.cardinalities)
-        # Where counters are no cells, they say nothing of any attribute.
+        width = int(sizes.max())
+        shift = np.arange(len(sizes)) * width - np.cumsum([0, *sizes])[:-1]
         self.holds = np.zeros((len(sizes), len(views)), bool)
+        self._places = labels.copy()  # of each counter, among the labels of all rows
+        # Where counters are no cells, they say nothing of any attribute.
         for number, view in enumerate(views if len(labels) else ()):
             self.holds[list(view.attributes), number] = True
-        self._width = int(sizes.max())
-        shift = np.arange(len(sizes)) * self._width - np.cumsum([0, *sizes])[:-1]
-        self._places = labels.copy()  # of each counter, among the labels of all rows
-        for number, view in enumerate(views if len(labels) else ()):
             self._places[:, number] += shift[list(view.attributes)][:, None]
         self._each = mechanism.cells / sizes  # cells of a view with one label
         free = np.maximum(sizes - float(mechanism.fixed_total), 1.0)
-        self.series = Series(restart / self._each, free, self._width, discounts, period)
-        self._n, self._counts = np.zeros(len(sizes)), np.zeros((len(sizes), self._width))
+        self.series = Series(restart / self._each, free, width, period)
+        self._n, self._counts = np.zeros(len(sizes)), np.zeros((len(sizes), width))
         self._score = np.zeros_like(self.series.evidence)
 
     def score(self, window: int, n: Floats, counts: Floats, noise: Floats) -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.estimators.tracking.candidates import (
+    DISCOUNTS,
     Floats,
     LevelCandidates,
     SeasonCandidates,
@@ -19,23 +20,14 @@ JUMP = 1000.0  # odds against a row's candidates from which a window starts anew
 MEMORY = 1 - 1 / 256
 """What evidence keeps from window to window, so that a change of habits is learnt."""
 
-_LEAST = -100.0  # logarithm of the least weight, so that no candidate is lost for good
-
 
 class Series:
     """The candidates of some rows, and their evidence; ``free`` directions of each row."""
 
-    def __init__(
-        self,
-        restart: Floats,
-        free: Floats,
-        width: int,
-        discounts: tuple[float, ...],
-        period: int,
-    ) -> None:
+    def __init__(self, restart: Floats, free: Floats, width: int, period: int) -> None:
         self.free = free
         self._parts: list[LevelCandidates | SeasonCandidates] = [
-            LevelCandidates(discounts, restart, width)
+            LevelCandidates(DISCOUNTS, restart, width)
         ]
         if period:
             self._parts.append(SeasonCandidates(period, restart, width))
@@ -46,9 +38,6 @@ class Series:
 
     def now(self) -> Weighted:
         return _joined([part.now() for part in self._parts])
-
-    def worth(self) -> Floats:
-        return np.concatenate([part.worth() for part in self._parts])
 
     def drift(self) -> Floats:
         return np.concatenate([part.drift() for part in self._parts])
@@ -78,14 +67,6 @@ def jumps(score: Floats, weights: Floats) -> NDArray[np.bool_]:
     total = top + np.log(np.exp(mixture - top).sum(axis=0))
     found: NDArray[np.bool_] = score[0] - total > np.log(JUMP)
     return found
-
-
-def weights_of(evidence: Floats, prior: Floats) -> Floats:
-    """Return the probability of each candidate, per row."""
-    likelihood = np.exp(np.maximum(evidence - evidence.max(axis=0), _LEAST))
-    weights: Floats = prior[:, None] * likelihood
-    weights /= weights.sum(axis=0)
-    return weights
 
 
 def apart(seen: Weighted, expected: Weighted, noise: Floats) -> tuple[Floats, Floats]:

@@ -17,22 +17,24 @@ from calmstream.estimators.methods.base import Model
 from calmstream.estimators.methods.widened import widened
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
-from calmstream.estimators.tracking.candidates import DISCOUNTS, Floats
-from calmstream.estimators.tracking.series import jumps, weights_of
+from calmstream.estimators.tracking.candidates import Floats
+from calmstream.estimators.tracking.series import jumps
 from calmstream.estimators.tracking.views import FollowedViews
 
 _DAY, _WEEK = 86_400, 7 * 86_400
 _MOST_PHASES = 24
 _ROUNDS = 8
-# Standard deviations.
-_SURE = 3.0
+_SURE = 3.0  # standard deviations
 _FEWEST = 100
+_LEAST = -100.0  # logarithm of the least weight, so that no candidate is lost for good
 
 
 @dataclass(frozen=True, slots=True)
 class Current:
     """What is known of the window that was added last. Arrays: (views of all groups,)."""
 
+    since: int  # the first window that was added
+    missing: int  # number of later windows that were not
     tallies: tuple[Tally, ...]  # per group, what an ordinary window with these reports would count
     discounts: Floats  # effective: 1 - n / reports
     windows: Floats  # reports that a table is worth over those of a mean window
@@ -40,8 +42,6 @@ class Current:
     variance: Floats  # factor of the variance for all reasons, at least 1
     repeats: Floats  # reports of one device among those that a table is worth, at least 1
     anew: NDArray[np.int64]  # the window in which a view began anew
-    since: int  # the first window that was added
-    missing: int  # number of later windows that were not
 
     def model(self, plan: Plan) -> Model:
         """Return the plan's method fitted to the tallies, with errors grown by `variance`."""
@@ -80,14 +80,10 @@ class Tracker:
     Not safe for use from several threads. Cost of a window: O(candidates x counters).
     """
 
-    def __init__(
-        self, plan: Plan, discounts: tuple[float, ...] = DISCOUNTS, *, seasons: bool = True
-    ) -> None:
-        period = phases(plan.window) if seasons else 0
+    def __init__(self, plan: Plan) -> None:
         self._first, self._last, self._added = 0, -1, 0
-        self._groups = [
-            FollowedViews(plan, number, discounts, period) for number in range(len(plan.groups))
-        ]
+        period = phases(plan.window)
+        self._groups = [FollowedViews(plan, number, period) for number in range(len(plan.groups))]
         self._label_count = sum(plan.domain.cardinalities)
 
     def add(self, window: int, tallies: Sequence[Tally]) -> None:
@@ -111,15 +107,9 @@ class Tracker:
             )
             for group, weights in zip(self._groups, self._weights(), strict=True)
         ]
-        tallies = tuple(one[0] for one in found)
-        discounts, windows, misfit, variance, repeats = (
-            np.concatenate([one[i] for one in found]) for i in range(1, 6)
-        )
-        anew = np.concatenate([group.anew for group in self._groups])
+        tallies, *arrays = zip(*found, strict=True)
         missing = self._last + 1 - self._first - self._added
-        return Current(
-            tallies, discounts, windows, misfit, variance, repeats, anew, self._first, missing
-        )
+        return Current(self._first, missing, tallies, *map(np.concatenate, arrays))
 
     def _lags(self) -> Floats:
         """Return how far tables lag behind a label, as a share of a window's variance: (labels,).
@@ -161,7 +151,10 @@ def _posterior(evidence: Floats) -> Floats:
         weights /= weights.sum(axis=0)
         # One row's worth of the uniform distribution beside the rows' own.
         common = (weights.sum(axis=1) + 1 / len(common)) / (weights.shape[1] + 1)
-    return weights_of(evidence, common)
+    likelihood = np.exp(np.maximum(evidence - evidence.max(axis=0), _LEAST))
+    found: Floats = common[:, None] * likelihood
+    found /= found.sum(axis=0)
+    return found
 
 
 def phases(window: int) -> int:

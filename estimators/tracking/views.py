@@ -14,16 +14,14 @@ from calmstream.estimators.tracking.candidates import Floats, Weighted
 from calmstream.estimators.tracking.margins import Margins, labels_of
 from calmstream.estimators.tracking.series import MEMORY, Series, apart, jumps, mixed
 
-# Standard deviations.
-_ALARM = 4.0
-# Share of the variance from which sampling counts where devices report again.
-_SMALL = 0.2
+_ALARM = 4.0  # standard deviations
+_SMALL = 0.2  # share of the variance from which sampling counts where devices report again
 
 
 class FollowedViews:
     """The views of one group."""
 
-    def __init__(self, plan: Plan, number: int, discounts: tuple[float, ...], period: int) -> None:
+    def __init__(self, plan: Plan, number: int, period: int) -> None:
         mechanism, views = plan.mechanisms[number], plan.groups[number].views
         self._pooled = _pooled(plan, number)
         # The number of windows after which devices report again.
@@ -33,11 +31,9 @@ class FollowedViews:
         self._sampling = _sampling(mechanism) if whole else 0.0
         count, width, restart = len(views), mechanism.width, _restart(mechanism) if whole else 100.0
         self._free = np.full(count, float(width - int(mechanism.fixed_total and width > 1)))
-        self.series = Series(np.full(count, restart), self._free, width, discounts, period)
+        self.series = Series(np.full(count, restart), self._free, width, period)
         self.labels = labels_of(plan.domain, views, width)
-        self.margins = Margins(
-            plan.domain, views, mechanism, self.labels, discounts, period, restart
-        )
+        self.margins = Margins(plan.domain, views, mechanism, self.labels, period, restart)
         self._n, self._counts = np.zeros(count), np.zeros((count, width))
         self._last_n, self._windows = np.zeros(count), np.zeros(count)
         self._squares, self._directions = np.zeros(count), np.zeros(count)
@@ -53,8 +49,8 @@ class FollowedViews:
         ``own`` is by views' evidence (candidates, views), ``shared`` by attributes'.
         """
         rows = self.margins.holds @ self._n
-        ages = _worth(own, self.series.worth()) / np.maximum(self._n, 1.0)
-        of_labels = _worth(shared, self.margins.series.worth()) / np.maximum(rows, 1.0)
+        ages = _worth(own, self.series.now().n) / np.maximum(self._n, 1.0)
+        of_labels = _worth(shared, self.margins.series.now().n) / np.maximum(rows, 1.0)
         by_view = np.where(self.margins.holds, of_labels[:, None], np.inf)
         quick = by_view.min(axis=0) < ages
         return np.where(quick, shared[:, by_view.argmin(axis=0)], own)
@@ -109,7 +105,8 @@ class FollowedViews:
         # The cube root of a chi-square over its degrees is about normal (Wilson and Hilferty).
         return np.where(np.cbrt(ratio) > 1 - spread + _ALARM * np.sqrt(spread), ratio, 1.0)
 
-    def current(self, weights: Floats, lag: Floats) -> tuple[Tally, Floats, *tuple[Floats, ...]]:
+    def current(self, weights: Floats, lag: Floats) -> tuple[Tally, *tuple[Floats, ...]]:
+        """Return the tally and the arrays of `Current`, in its order."""
         found = mixed(self.series.now(), weights, self._noise(), self._free)
         mean_window = np.maximum(self._n / np.maximum(self._windows, 1), 1.0)
         # The variance of a prediction and its window, over that of the table.
@@ -130,6 +127,7 @@ class FollowedViews:
             misfit,
             variance,
             repeats,
+            self.anew,
         )
 
 

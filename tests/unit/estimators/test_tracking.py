@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -14,13 +14,21 @@ from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.plan.request import Request
 from calmstream.estimators.planning import empty_tallies
 from calmstream.estimators.tally import Tally
+from calmstream.estimators.tracking import series
 from calmstream.estimators.tracking.candidates import Floats, LevelCandidates
 from calmstream.estimators.tracking.tracker import Tracker, phases
 from calmstream.evaluation.population import collect, local_plan
 from tests.support.plans import draft, mixed_domain
 
 DAY = 86_400
+NO_SEASON = 60  # seconds of a window
 WINDOWS = 120
+
+
+@pytest.fixture
+def only(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Return how trackers get one discount and no other."""
+    return lambda discount: monkeypatch.setattr(series, "DISCOUNTS", (discount,))
 
 
 def plan_of(
@@ -136,19 +144,29 @@ def test_drift_stays_where_views_are_averaged(discount: float) -> None:
     assert np.mean(np.square(errors[100:])) == pytest.approx(expected, rel=0.1)
 
 
-def test_what_a_plan_states_contains_the_drift_of_views_that_are_combined() -> None:
-    plan = plan_of(3_000)
-    tracker = Tracker(plan, (0.75,), seasons=False)
-    for t, tallies in enumerate(stream(plan, np.full(30, 0.4), 1)):
-        tracker.add(t, tallies)
+def tracked(plan: Plan, shares: Floats, seed: int) -> Tracker:
+    tracker = Tracker(plan)
+    for window, tallies in enumerate(stream(plan, shares, seed)):
+        tracker.add(window, tallies)
+    return tracker
+
+
+def test_what_a_plan_states_contains_the_drift_of_views_that_are_combined(
+    only: Callable[[float], None],
+) -> None:
+    only(0.75)
+    tracker = tracked(plan_of(3_000, NO_SEASON), np.full(30, 0.4), 1)
     # Each attribute of a view is in one other view.
     assert tracker.current().variance == pytest.approx(1 + 0.75 / 1.75, rel=0.01)
 
 
 @pytest.mark.parametrize("discount", [0.0, 1.0])
-def test_the_ends_are_the_final_and_the_total(discount: float) -> None:
-    plan = plan_of(3_000)
-    tracker = Tracker(plan, (discount,), seasons=False)
+def test_the_ends_are_the_final_and_the_total(
+    discount: float, only: Callable[[float], None]
+) -> None:
+    only(discount)
+    plan = plan_of(3_000, NO_SEASON)
+    tracker = Tracker(plan)
     total: list[Tally] = []
     for t, tallies in enumerate(stream(plan, np.full(20, 0.4), 1)):
         total = [a + b for a, b in zip(total, tallies, strict=True)] if total else tallies
@@ -178,8 +196,8 @@ def test_views_say_together_that_their_attribute_moves() -> None:
     """Twelve views of few reports each hold the attribute that moves; each alone sees nothing."""
     domain = Domain.binary(13)
     plan = local_plan(methods.get("calm"), Request(domain, "1", 6_000, 2))
-    plan = replace(plan, window=DAY, expires=DAY * 200)
-    tracker, generator = Tracker(plan, seasons=False), np.random.default_rng(3)
+    plan = replace(plan, window=NO_SEASON, expires=NO_SEASON * 200)
+    tracker, generator = Tracker(plan), np.random.default_rng(3)
     for t in range(100):
         codes = generator.integers(0, 2, (plan.users, len(domain))).astype(np.uint16)
         codes[:, 0] = generator.random(plan.users) < 0.3 + 0.4 * (t > 60) * min(t - 60, 20) / 20
@@ -217,19 +235,18 @@ def test_current_is_nearer_to_now_than_a_final_and_its_intervals_hold(name: str)
 def test_a_release_begins_anew_and_a_quiet_stream_does_not() -> None:
     plan = plan_of(20_000)
     for name, first in (("flat", 0), ("release", 70)):
-        tracker = Tracker(plan)
-        for t, tallies in enumerate(stream(plan, STREAMS[name], 3)):
-            tracker.add(t, tallies)
+        tracker = tracked(plan, STREAMS[name], 3)
         views = [view for group in plan.groups for view in group.views]
         anew = zip(views, tracker.current().anew, strict=True)
         # The release changes `a0`, and `a1` a little.
         assert {began for view, began in anew if 0 in view.attributes} == {first}
 
 
-def test_intervals_follow_labels_that_lag() -> None:
+def test_intervals_follow_labels_that_lag(only: Callable[[float], None]) -> None:
     """Where a discount follows tables that mostly stand still, those that move are not missed."""
-    plan, shares = plan_of(60_000), 0.5 + 0.3 * np.sin(2 * np.pi * np.arange(WINDOWS) / 60)
-    tracker, held = Tracker(plan, (15 / 16,), seasons=False), []
+    only(15 / 16)
+    plan, shares = plan_of(60_000, NO_SEASON), STREAMS["sine"]
+    tracker, held = Tracker(plan), []
     for t, tallies in enumerate(stream(plan, shares, 7)):
         tracker.add(t, tallies)
         if t > 60:
@@ -239,10 +256,9 @@ def test_intervals_follow_labels_that_lag() -> None:
 
 
 def test_a_season_is_learnt() -> None:
-    plan, shares = plan_of(20_000), STREAMS["weekly"]
-    errors = []
-    for seasons in (True, False):
-        tracker, found = Tracker(plan, seasons=seasons), []
+    shares, errors = STREAMS["weekly"], []
+    for plan in (plan_of(20_000), plan_of(20_000, NO_SEASON)):
+        tracker, found = Tracker(plan), []
         for t, tallies in enumerate(stream(plan, shares, 4)):
             tracker.add(t, tallies)
             if t > 60:
@@ -251,13 +267,10 @@ def test_a_season_is_learnt() -> None:
     assert errors[0] < 0.7 * errors[1]
 
 
-def test_what_no_candidate_explains_widens_the_intervals() -> None:
-    plan = plan_of(200_000)
+def test_what_no_candidate_explains_widens_the_intervals(only: Callable[[float], None]) -> None:
+    only(1.0)
     shares = 0.3 + 0.05 * (np.arange(WINDOWS) % 5 >= 3)
-    tracker = Tracker(plan, (1.0,), seasons=False)
-    for t, tallies in enumerate(stream(plan, shares, 4)):
-        tracker.add(t, tallies)
-    current = tracker.current()
+    current = tracked(plan_of(200_000, NO_SEASON), shares, 4).current()
     assert current.misfit.max() > 1.2
     worth = np.concatenate([tally.n for tally in current.reduced()])
     assert worth[current.misfit.argmax()] < 200_000 * WINDOWS / len(worth)
@@ -281,12 +294,7 @@ def test_windows_without_reports_change_nothing_but_time() -> None:
 
 def test_equal_windows_give_equal_tallies() -> None:
     plan = plan_of(5_000)
-    found = []
-    for _ in range(2):
-        tracker = Tracker(plan)
-        for t, tallies in enumerate(stream(plan, STREAMS["sine"][:30], 2)):
-            tracker.add(t, tallies)
-        found.append(tracker.current().tallies)
+    found = [tracked(plan, STREAMS["sine"][:30], 2).current().tallies for _ in range(2)]
     assert found[0] == found[1]
 
 
@@ -300,15 +308,18 @@ def test_phases(window: int, count: int) -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "counts"), [("0.5", False), ("3", True)])
-def test_devices_that_come_back_are_no_new_sample(epsilon: str, counts: bool) -> None:
+def test_devices_that_come_back_are_no_new_sample(
+    epsilon: str, counts: bool, only: Callable[[float], None]
+) -> None:
     """Every fourth window has the same devices; the intervals are about those that could have been.
 
     Most of the noise of epsilon 0.5 is fresh in every report, most of that of epsilon 3 is not.
     """
-    cycle, plan = 4, plan_of(4_000, epsilon=epsilon, guarantee=Guarantee("w-event", 4))
+    only(1.0)
+    cycle, plan = 4, plan_of(4_000, NO_SEASON, epsilon, Guarantee("w-event", 4))
     held, generator = [], np.random.default_rng(6)
     for _ in range(12):
-        tracker = Tracker(plan, (1.0,), seasons=False)
+        tracker = Tracker(plan)
         fleet = [histograms(plan, law(0.4), generator) for _ in range(cycle)]
         for window in range(48):
             tracker.add(window, perturbed(plan, fleet[window % cycle], generator))
