@@ -60,7 +60,7 @@ def covering(d: int, k: int, l: int, limit: int) -> tuple[Attributes, ...] | Non
 def _prune(d: int, k: int, chosen: list[Attributes]) -> list[Attributes]:
     """Drop every set whose k-subsets are all in other sets, from the last chosen to the first."""
     sets = np.array(chosen)
-    held = _Ranks(d, k)(sets[:, _subsets(sets.shape[1], k)])
+    held = _ranks(d, sets[:, _subsets(sets.shape[1], k)])
     times = np.bincount(held.ravel(), minlength=comb(d, k))
     kept = []
     for members, ranks in zip(reversed(chosen), held[::-1], strict=True):
@@ -73,8 +73,7 @@ def _prune(d: int, k: int, chosen: list[Attributes]) -> list[Attributes]:
 
 def _greedy(d: int, k: int, l: int, limit: int) -> list[Attributes] | None:  # noqa: E741
     """Choose l-sets by comparing all of them in every step; None if ``limit`` is too small."""
-    sets, targets, inner = _subsets(d, l), _Ranks(d, k), _subsets(l, k)
-    rank, others = _Ranks(d, l), _subsets(d - k, l - k)
+    sets, inner, others = _subsets(d, l), _subsets(l, k), _subsets(d - k, l - k)
     gain = np.full(len(sets), comb(l, k), np.int64)
     covered = np.zeros(comb(d, k), bool)
     chosen: list[Attributes] = []
@@ -84,16 +83,16 @@ def _greedy(d: int, k: int, l: int, limit: int) -> list[Attributes] | None:  # n
         best = sets[np.argmax(gain)]
         chosen.append(tuple(best.tolist()))
         held = best[inner]
-        ranks = targets(held)
+        ranks = _ranks(d, held)
         new = held[~covered[ranks]]
         covered[ranks] = True
-        gain -= np.bincount(_supersets(new, d, rank, others), minlength=len(gain))
+        gain -= np.bincount(_supersets(new, d, others), minlength=len(gain))
     return chosen
 
 
 def _grow(d: int, k: int, l: int, limit: int) -> list[Attributes] | None:  # noqa: E741
     """Choose l-sets that grow by one attribute at a time; None if ``limit`` is too small."""
-    every, rank, inner = _subsets(d, k), _Ranks(d, k), _subsets(l, k)
+    every, inner = _subsets(d, k), _subsets(l, k)
     is_open = np.ones(len(every), bool)
     chosen: list[Attributes] = []
     first = 0
@@ -112,10 +111,10 @@ def _grow(d: int, k: int, l: int, limit: int) -> list[Attributes] | None:  # noq
                 ],
                 axis=2,
             )
-            gain = is_open[rank(np.sort(joined, axis=2))].sum(axis=1)
+            gain = is_open[_ranks(d, np.sort(joined, axis=2))].sum(axis=1)
             members = np.sort(np.append(members, rest[np.argmax(gain)]))
         chosen.append(tuple(members.tolist()))
-        is_open[rank(members[inner])] = False
+        is_open[_ranks(d, members[inner])] = False
     return chosen
 
 
@@ -181,26 +180,26 @@ def _subsets(d: int, size: int) -> Sets:
     return sets
 
 
-class _Ranks:
-    """Lexicographic ranks of ascending subsets: the row number in ``_subsets(d, size)``."""
-
-    def __init__(self, d: int, size: int) -> None:
-        self._last = comb(d, size) - 1
-        self._table = np.array(
-            [[comb(d - 1 - c, size - i) for c in range(d)] for i in range(size)], np.int64
-        ).reshape(size, d)
-
-    def __call__(self, sets: NDArray[Any]) -> NDArray[np.int64]:
-        positions = np.arange(self._table.shape[0])
-        ranks: NDArray[np.int64] = self._last - self._table[positions, sets].sum(axis=-1)
-        return ranks
+@lru_cache(maxsize=64)
+def _steps(d: int, size: int) -> Sets:
+    """Return how many subsets follow a member c at place i before the next: shape (size, d)."""
+    return np.array(
+        [[comb(d - 1 - c, size - i) for c in range(d)] for i in range(size)], np.int64
+    ).reshape(size, d)
 
 
-def _supersets(sets: Sets, d: int, rank: _Ranks, others: Sets) -> NDArray[np.int64]:
+def _ranks(d: int, sets: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the row numbers of ascending subsets (..., size) in ``_subsets(d, size)``."""
+    size = sets.shape[-1]
+    ranks: NDArray[np.int64] = comb(d, size) - 1 - _steps(d, size)[np.arange(size), sets].sum(-1)
+    return ranks
+
+
+def _supersets(sets: Sets, d: int, others: Sets) -> NDArray[np.int64]:
     """Return the ranks of all l-sets that contain given k-sets (number, k), with repetition."""
     inside = np.zeros((len(sets), d), bool)
     np.put_along_axis(inside, sets, values=True, axis=1)
     rest = np.nonzero(~inside)[1].reshape(len(sets), -1)
     extra = rest[:, others]
     own = np.broadcast_to(sets[:, None, :], (*extra.shape[:2], sets.shape[1]))
-    return rank(np.sort(np.concatenate([own, extra], axis=2), axis=2)).ravel()
+    return _ranks(d, np.sort(np.concatenate([own, extra], axis=2), axis=2)).ravel()

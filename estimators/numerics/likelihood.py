@@ -10,7 +10,6 @@ until the table fits the reports as well as the true one is expected to.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +24,7 @@ GAIN = 0.01
 """Newton's method stops when the log-likelihood of all reports can grow by at most this much."""
 
 MAX_NEWTON = 200
-_BOUNDARY = 0.95
-"""Maximum share of the way to the nearest zero cell that one step goes, so that cells stay
-positive."""
-
+_BOUNDARY = 0.95  # share of the way to the nearest zero cell that a step goes at most
 _SHRINK = 0.5  # factor of the barrier's weight from one maximum to the next
 _CENTRED = 0.1
 """A table counts as the maximum under a barrier if the next step promises less than this share of
@@ -37,34 +33,21 @@ the gain that the barrier costs."""
 _SHORTEST_STEP = 1e-12  # length of a damped step below which it is not halved any more
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LikelihoodFit:
-    """A fitted table: the distribution, in the shape of the observed one."""
-
-    table: Floats
-    steps: int  # 1 means that the result is almost uniform
-
-
-def expectation_maximisation(observed: Floats, factors: Sequence[AxisChannel]) -> LikelihoodFit:
+def expectation_maximisation(observed: Floats, factors: Sequence[AxisChannel]) -> Floats:
     """Iterate from the uniform table until no cell changes by more than 1e-5.
 
     For a small epsilon per attribute the first step changes no cell by more than that: the result
     is nearly uniform, whatever the true one. The paper's Table 3 counts such failures.
     """
     guess = np.full(observed.shape, 1.0 / observed.size)
-    steps = 0
-    while steps < MAX_STEPS:
-        steps += 1
-        ratio = observed / mix(guess, factors)
-        updated = guess * mix(ratio, factors)
-        change = float(np.abs(updated - guess).max())
-        guess = updated
-        if change < CHANGE:
+    for _ in range(MAX_STEPS):
+        before, guess = guess, guess * mix(observed / mix(guess, factors), factors)
+        if np.abs(guess - before).max() < CHANGE:
             break
-    return LikelihoodFit(guess, steps)
+    return guess
 
 
-def barrier(observed: Floats, factors: Sequence[AxisChannel], n: int) -> LikelihoodFit:
+def barrier(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Floats:
     """Maximise the log-likelihood of the n reports, up to a certified difference of 0.01.
 
     If the unbiased inverse has no negative cell, it is the maximum. Otherwise Newton's method
@@ -73,11 +56,11 @@ def barrier(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Likelih
     """
     raw = unmix(observed, factors)
     if raw.min() >= 0.0:
-        return LikelihoodFit(raw / raw.sum(), 0)
+        return np.asarray(raw / raw.sum())
     return _central_path(observed, factors, n, 0.0)
 
 
-def discrepancy(observed: Floats, factors: Sequence[AxisChannel], n: int) -> LikelihoodFit:
+def discrepancy(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Floats:
     """Return the smoothest table that fits the reports about as well as the true table.
 
     The maxima of `barrier` for decreasing mu lead from the uniform table to the most likely one,
@@ -92,7 +75,7 @@ def discrepancy(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Lik
 
 def _central_path(
     observed: Floats, factors: Sequence[AxisChannel], n: int, deviance: float
-) -> LikelihoodFit:
+) -> Floats:
     """Follow the maxima for decreasing mu until the deviance is small enough or mu is minimal."""
     cells, shape = observed.size, observed.shape
     matrix = mix(np.eye(cells).reshape(cells, *shape), _shifted(factors)).reshape(cells, cells)
@@ -100,16 +83,14 @@ def _central_path(
     best = float((seen[seen > 0.0] * np.log(seen[seen > 0.0])).sum())
     table = np.full(cells, 1.0 / cells)
     mu, least = 1.0 / cells, GAIN / (n * cells)
-    steps = 0
-    while steps < MAX_NEWTON:
-        steps += 1
+    for _ in range(MAX_NEWTON):
         table, promised = _newton(table, seen, matrix, mu)
         if promised < _CENTRED * cells * mu:
             missing = best - float(seen @ np.log(matrix @ table))
             if mu <= least or 2.0 * n * missing <= deviance:
                 break
             mu = max(mu * _SHRINK, least)
-    return LikelihoodFit(table.reshape(shape), steps)
+    return table.reshape(shape)
 
 
 def _newton(table: Floats, seen: Floats, matrix: Floats, mu: float) -> tuple[Floats, float]:

@@ -10,13 +10,12 @@ import numpy as np
 
 from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators.domain import Attributes, Domain
-from calmstream.estimators.marginal import CLIPPED_STDERRS, Marginal, flagged, uniform
+from calmstream.estimators.marginal import CLIPPED_STDERRS, Floats, Marginal, flagged, uniform
 from calmstream.estimators.methods.base import Design
 from calmstream.estimators.methods.notes import Note
 from calmstream.estimators.methods.packing import statistic
 from calmstream.estimators.numerics.block_inverse import noise
 from calmstream.estimators.numerics.likelihood import (
-    LikelihoodFit,
     barrier,
     discrepancy,
     expectation_maximisation,
@@ -90,13 +89,13 @@ class LikelihoodModel(RecordTables[ProductGRR]):
         if self._n == 0:
             return uniform(attributes, cells)
         factors = channels(self._mechanism, attributes)
-        table = self.fitted(attributes).table.ravel()
+        table = self.fitted(attributes).ravel()
         variance = noise(observed, factors, self._n).ravel()
         stderr = np.sqrt(variance)
         clipped = bool((table < CLIPPED_STDERRS * stderr).any())
         return flagged(attributes, table, stderr, self._n, ("covered",), clipped=clipped)
 
-    def fitted(self, attributes: Attributes) -> LikelihoodFit:
+    def fitted(self, attributes: Attributes) -> Floats:
         observed, factors = self._observed(attributes), channels(self._mechanism, attributes)
         if self._stop == "change":
             return expectation_maximisation(observed, factors)
