@@ -6,7 +6,7 @@ would shrink tables as if it were noise; so counts stay, and variances grow.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Generic, TypeVar
 
@@ -35,7 +35,13 @@ def widened(model: Model, plan: Plan, variance: Floats, reports: Floats) -> Mode
     """
     if (variance == 1.0).all():
         return model
-    growth = _Growth(plan, variance, reports)
+    views = [view.attributes for group in plan.groups for view in group.views]
+    holds = np.array([[a in view for a in range(len(plan.domain))] for view in views])
+
+    def growth(attributes: Attributes) -> float:
+        weight = holds[:, attributes].any(axis=1) * reports
+        return float(weight @ variance / weight.sum()) if weight.any() else 1.0
+
     if isinstance(model, LinearAnswers):
         return _WideLinear(model, growth)
     if isinstance(model, RawTables):
@@ -46,25 +52,14 @@ def widened(model: Model, plan: Plan, variance: Floats, reports: Floats) -> Mode
     return _Wide(model, growth)
 
 
-class _Growth:
-    def __init__(self, plan: Plan, variance: Floats, reports: Floats) -> None:
-        views = [view.attributes for group in plan.groups for view in group.views]
-        self._holds = np.array([[a in view for a in range(len(plan.domain))] for view in views])
-        self._variance, self._reports = variance, reports
-
-    def of(self, attributes: Attributes) -> float:
-        weight = self._holds[:, attributes].any(axis=1) * self._reports
-        return float(weight @ self._variance / weight.sum()) if weight.any() else 1.0
-
-
 class _Wide(Generic[M]):
-    def __init__(self, model: M, growth: _Growth) -> None:
+    def __init__(self, model: M, growth: Callable[[Attributes], float]) -> None:
         self._model, self._growth = model, growth
         self.processing: tuple[str, ...] = getattr(model, "processing", ())
 
     def marginal(self, attributes: Attributes) -> Marginal:
         found = self._model.marginal(attributes)
-        stderr = found.stderr * np.sqrt(self._growth.of(attributes))
+        stderr = found.stderr * np.sqrt(self._growth(attributes))
         flags = tuple(flag for flag in found.flags if flag != "noise")
         if "noise" in found.flags or is_noise(found.table, stderr):
             flags += ("noise",)
@@ -80,23 +75,23 @@ class _WideLinear(_Wide[LinearAnswers]):
         return self._model.unclipped(attributes)
 
     def covariance(self, attributes: Attributes) -> Floats:
-        return self._model.covariance(attributes) * self._growth.of(attributes)
+        return self._model.covariance(attributes) * self._growth(attributes)
 
 
 class _WideRaw(_Wide[RawTables]):
     def raw_table(self, attributes: Attributes) -> tuple[Floats, Floats] | None:
         found = self._model.raw_table(attributes)
-        return None if found is None else (found[0], found[1] * self._growth.of(attributes))
+        return None if found is None else (found[0], found[1] * self._growth(attributes))
 
 
 class _WideGrouped(_Wide[GroupedAnswers]):
     def grouped(self, attributes: Attributes, members: Sequence[Floats]) -> tuple[Floats, Floats]:
         table, covariance = self._model.grouped(attributes, members)
-        return table, covariance * self._growth.of(attributes)
+        return table, covariance * self._growth(attributes)
 
     def dependence(self, pair: Attributes) -> tuple[Floats, Floats] | None:
         found = self._model.dependence(pair)
-        return None if found is None else (found[0], found[1] * self._growth.of(pair))
+        return None if found is None else (found[0], found[1] * self._growth(pair))
 
 
 class _WideCauses(_WideGrouped):

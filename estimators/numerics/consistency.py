@@ -9,7 +9,6 @@ least-squares projection.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -52,15 +51,10 @@ class ConsistencyStructure:
     cardinalities: tuple[int, ...]
     offsets: Indices  # (views + 1,): start of each table in the flat vector, and its length
     levels: tuple[_Level, ...]  # by size of the shared sets, ascending, without the empty set
-    widths: tuple[tuple[int, Indices], ...]  # (cells of a table, the views with so many)
+    rows: tuple[Indices, ...]  # (views, cells): the cells of all tables with so many
 
     def table(self, flat: Floats, view: int) -> Floats:
         return flat[self.offsets[view] : self.offsets[view + 1]]
-
-    def rows(self) -> Iterator[Indices]:
-        """Yield for each number of cells the indices of its tables: shape (views, cells)."""
-        for width, views in self.widths:
-            yield self.offsets[views][:, None] + np.arange(width)
 
 
 @lru_cache(maxsize=32)
@@ -75,8 +69,10 @@ def structure(
     for size in sorted({len(s) for s in closed}):
         sets = sorted(s for s in closed if len(s) == size)
         levels.append(_level(sets, [closed[s] for s in sets], views, cardinalities, offsets))
-    widths = tuple((int(w), np.flatnonzero(sizes == w)) for w in np.unique(sizes))
-    return ConsistencyStructure(views, cardinalities, offsets, tuple(levels), widths)
+    rows = tuple(
+        offsets[:-1][sizes == width][:, None] + np.arange(width) for width in np.unique(sizes)
+    )
+    return ConsistencyStructure(views, cardinalities, offsets, tuple(levels), rows)
 
 
 def _closed_sets(views: tuple[Attributes, ...]) -> dict[Attributes, list[int]]:
@@ -142,7 +138,7 @@ def harmonise(
     """
     flat = flat.copy()
     gap = 0.0
-    for rows in shared.rows():
+    for rows in shared.rows:
         excess = flat[rows].sum(axis=1) - 1.0
         gap = max(gap, float(np.abs(excess).max()))
         flat[rows] -= excess[:, None] / rows.shape[1]
@@ -159,7 +155,7 @@ def harmonise(
 def non_negative(shared: ConsistencyStructure, flat: Floats) -> Floats:
     """Return every table replaced by the nearest distribution (`simplex.project`)."""
     out = np.empty_like(flat)
-    for rows in shared.rows():
+    for rows in shared.rows:
         out[rows] = project(flat[rows])
     return out
 

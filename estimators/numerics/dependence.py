@@ -17,13 +17,10 @@ def cramers_v(table: Floats, variance: Floats | None = None) -> float:
     subtracted, and a cell's expected frequency is taken as at least its standard error, because
     otherwise a few cells near zero would dominate the sum.
     """
-    cells = np.asarray(table, np.float64)
-    total = float(cells.sum())
+    total = float(table.sum())
     if total <= 0.0:
         return 0.0
-    cells = cells / total
-    noise = np.zeros_like(cells) if variance is None else np.asarray(variance) / total**2
-    rows, columns = (np.maximum(cells.sum(axis=axis), 0.0) for axis in (1, 0))
+    cells, noise, rows, columns = _parts(table, total, variance)
     expected = np.outer(rows, columns)
     divisor = np.maximum(expected, np.sqrt(noise))
     positive = divisor > 0.0
@@ -42,9 +39,7 @@ def cramers_v_error(table: Floats, covariance: Floats, variance: Floats | None =
     if v <= 0.0:
         return inf
     total = float(table.sum())
-    cells = np.asarray(table, np.float64) / total
-    noise = np.zeros_like(cells) if variance is None else np.asarray(variance) / total**2
-    rows, columns = (np.maximum(cells.sum(axis=axis), 0.0) for axis in (1, 0))
+    cells, noise, rows, columns = _parts(table, total, variance)
     expected = np.outer(rows, columns)
     floor = np.sqrt(noise)
     divisor = np.maximum(expected, floor)
@@ -59,3 +54,13 @@ def cramers_v_error(table: Floats, covariance: Floats, variance: Floats | None =
     slope = (slope - float((slope * cells).sum())).ravel() / total  # of the table over its sum
     spread = max(float(slope @ covariance @ slope), 0.0)
     return float(sqrt(spread) / (2.0 * v * (min(cells.shape) - 1)))
+
+
+def _parts(
+    table: Floats, total: float, variance: Floats | None
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return the cells over their sum with their noise, and the margins, not negative."""
+    cells = table / total
+    noise = np.zeros_like(cells) if variance is None else variance / total**2
+    rows, columns = (np.maximum(cells.sum(axis=axis), 0.0) for axis in (1, 0))
+    return cells, noise, rows, columns
