@@ -106,7 +106,7 @@ def ask(
     within = np.abs(answer.raw - proportions) <= 1.96 * answer.stderr + 1e-12
     tally = found[f"grouped, {covered}"]
     tally.held[repeat].append(float(within.mean()))
-    if any(not groupings[i].identity for i in attributes):
+    if any(len(member) < member.shape[1] for member in members):
         cells, shape = model.marginal(tuple(attributes)), domain.shape(attributes)
         away = cells.table - domain.histogram(codes, attributes) / len(codes)
         stated, true = (

@@ -6,12 +6,10 @@ scipy has it, but would triple the installed numerical packages and double their
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
-_TERMS = 10_000
-"""Maximum number of terms of a series or a fraction; enough for 10^5 degrees of freedom."""
-
-_ENOUGH = 1e-15
-"""Relative change at which a series or a fraction ends, near the precision of float64."""
+_TERMS = 10_000  # most terms of a series or a fraction; enough for 10^5 degrees of freedom
+_ENOUGH = 1e-15  # relative change at which they end, near the precision of float64
 
 
 def tail(x: float, freedom: float) -> float:
@@ -46,11 +44,16 @@ def tail(x: float, freedom: float) -> float:
 
 
 def critical_value(alpha: float, freedom: float) -> float:
-    """Return what chi-square exceeds with probability alpha: bisection, to a relative 1e-10."""
-    low, high = 0.0, freedom + 10.0
-    while tail(high, freedom) > alpha:
+    """Return what chi-square exceeds with probability alpha, to a relative 1e-10."""
+    return least(lambda x: tail(x, freedom) <= alpha, freedom + 10.0, 1e-10)
+
+
+def least(holds: Callable[[float], bool], guess: float, precision: float) -> float:
+    """Return from where on a condition holds above 0, by bisection to a relative precision."""
+    low, high = 0.0, guess
+    while not holds(high):
         high *= 2.0
-    while high - low > 1e-10 * high:
+    while high - low > precision * high:
         middle = (low + high) / 2.0
-        low, high = (middle, high) if tail(middle, freedom) > alpha else (low, middle)
+        low, high = (low, middle) if holds(middle) else (middle, high)
     return high

@@ -84,8 +84,8 @@ def _answer(model: Model, attributes: tuple[int, ...], own: Sequence[Grouping]) 
     members = [one.member for one in own]
     shape = tuple(member.shape[1] for member in members)
     table = raw = contract(marginal.table.reshape(shape), members).ravel()
-    identity, small = all(one.identity for one in own), table.size <= MAX_COVARIANCE_CELLS
-    if marginal.reports and not (small or identity):
+    summed, small = table.size < marginal.table.size, table.size <= MAX_COVARIANCE_CELLS
+    if marginal.reports and summed and not small:
         raise InvalidInput(f"a table of {table.size:,} groups; at most {MAX_COVARIANCE_CELLS:,}")
     spread, independent = None, False
     if small and marginal.reports:
@@ -99,7 +99,7 @@ def _answer(model: Model, attributes: tuple[int, ...], own: Sequence[Grouping]) 
         ):
             raw = contract(model.unclipped(attributes).reshape(shape), members).ravel()
             spread = contract_both(model.covariance(attributes), members)
-            table = table if identity else project(raw[None])[0]
+            table = project(raw[None])[0] if summed else table
     if spread is None:
         # Nothing else is known: the errors of the cells count as independent.
         independent = marginal.reports > 0
@@ -109,7 +109,7 @@ def _answer(model: Model, attributes: tuple[int, ...], own: Sequence[Grouping]) 
         variance = np.maximum(np.diag(spread), 0.0)
     stderr = np.sqrt(variance)
     flags = _flags(marginal, table, raw, stderr)
-    if independent and table.size < marginal.table.size:
+    if independent and summed:
         flags = (*flags, APPROXIMATE)
     return GroupedTable((), (), table, raw, spread, stderr, marginal.reports, flags, independent)
 

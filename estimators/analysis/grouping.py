@@ -35,10 +35,6 @@ class Grouping:
     labels: tuple[str, ...]
     member: Floats  # (groups, labels): 1 where a group has a label
 
-    @property
-    def identity(self) -> bool:
-        return len(self.labels) == int(self.member.shape[1])
-
 
 def parse(text: str, domain: Domain) -> dict[int, Grouping]:
     """Return the groupings of a text by the attribute's position; none of an empty text."""

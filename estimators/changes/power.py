@@ -7,7 +7,7 @@ from math import exp, lgamma, log, sqrt
 
 import numpy as np
 
-from calmstream.estimators.analysis.distribution import critical_value, tail
+from calmstream.estimators.analysis.distribution import critical_value, least, tail
 from calmstream.estimators.changes.basis import Floats, contrasts
 from calmstream.estimators.changes.evidence import covariance, evidence, inverse, part_of
 from calmstream.estimators.changes.fit import Fit, common, fit
@@ -35,18 +35,9 @@ def noncentral_tail(x: float, freedom: int, noncentrality: float) -> float:
 
 
 def noncentrality_for(power: float, freedom: int, alpha: float) -> float:
-    """Return the noncentrality at which a test of level alpha has this power, by bisection."""
+    """Return the noncentrality at which a test of level alpha has this power."""
     critical = critical_value(alpha, freedom)
-    low, high = 0.0, 10.0
-    while noncentral_tail(critical, freedom, high) < power:
-        high *= 2.0
-    while high - low > 1e-6 * high:
-        middle = (low + high) / 2.0
-        if noncentral_tail(critical, freedom, middle) < power:
-            low = middle
-        else:
-            high = middle
-    return high
+    return least(lambda shift: noncentral_tail(critical, freedom, shift) >= power, 10.0, 1e-6)
 
 
 def planned_views(plan: CollectionPlan, users: int) -> tuple[Observed, ...]:

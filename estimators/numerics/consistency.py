@@ -152,19 +152,11 @@ def harmonise(
     return flat, gap
 
 
-def non_negative(shared: ConsistencyStructure, flat: Floats) -> Floats:
-    """Return every table replaced by the nearest distribution (`simplex.project`)."""
-    out = np.empty_like(flat)
-    for rows in shared.rows:
-        out[rows] = project(flat[rows])
-    return out
-
-
 def reconcile(shared: ConsistencyStructure, flat: Floats, precision: Floats) -> Floats:
     """Return tables that agree, are non-negative and sum to 1, close to ``flat``; as `harmonise`.
 
-    `harmonise` and `non_negative` alternate until the largest difference is below ``TOLERANCE``, at
-    most ``MAX_ROUNDS`` times. Then `harmonise` runs once more, and all tables are mixed with
+    `harmonise` and `simplex.project` alternate until the largest difference is below ``TOLERANCE``,
+    at most ``MAX_ROUNDS`` times. Then `harmonise` runs once more, and all tables are mixed with
     uniform ones, which are consistent, by the least weight that makes no cell negative.
     """
     if not len(flat):
@@ -173,7 +165,9 @@ def reconcile(shared: ConsistencyStructure, flat: Floats, precision: Floats) -> 
         agreed, gap = harmonise(shared, flat, precision)
         if gap < TOLERANCE and agreed.min() >= 0.0:
             break
-        flat = non_negative(shared, agreed)
+        flat = agreed
+        for rows in shared.rows:
+            flat[rows] = project(flat[rows])
     agreed, _ = harmonise(shared, flat, precision)
     return _lift(shared, agreed)
 

@@ -107,20 +107,6 @@ def test_within_a_label_shares_are_joint_with_it() -> None:
     assert np.mean([held(one, own) for one, own in zip(found, truth, strict=True)]) > 0.9
 
 
-def test_the_error_of_a_word_has_the_variance_of_the_formula() -> None:
-    """Of one unknown word with the share f: noise and f^2 / (B H (1 - 1/B)), over public hashes."""
-    noise, share, errors = 1e-6, 0.02, []
-    random = np.random.default_rng(5)
-    for seed in range(60):
-        places = random.integers(0, BUCKETS, (300, HASHES))
-        made = exact(np.array([share]), places[:1], noise, seed)
-        direct = made.values[np.arange(HASHES), places[1:]].mean(axis=1) / (1 - 1 / BUCKETS)
-        errors.append(np.square(direct).mean())
-    keep = 1 - 1 / BUCKETS
-    formula = noise / HASHES / keep + share**2 / (BUCKETS * HASHES * keep)
-    assert np.mean(errors) == pytest.approx(formula, rel=0.05)
-
-
 def test_large_words_are_taken_out_of_the_buckets_of_others() -> None:
     places = np.random.default_rng(2).integers(0, BUCKETS, (500, HASHES))
     shares = np.array([0.4, 0.2, 0.1, 0.05, 0.02, *np.zeros(495)])
