@@ -16,7 +16,7 @@ from calmstream.estimators.planning import empty_tallies
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.tracking import series
 from calmstream.estimators.tracking.candidates import Floats, LevelCandidates
-from calmstream.estimators.tracking.tracker import Tracker, phases
+from calmstream.estimators.tracking.tracker import Current, Tracker, phases
 from calmstream.evaluation.population import collect, local_plan
 from tests.support.plans import draft, mixed_domain
 
@@ -144,20 +144,28 @@ def test_drift_stays_where_views_are_averaged(discount: float) -> None:
     assert np.mean(np.square(errors[100:])) == pytest.approx(expected, rel=0.1)
 
 
-def tracked(plan: Plan, shares: Floats, seed: int) -> Tracker:
+def following(
+    plan: Plan, shares: Floats, seed: int, first: int = 0
+) -> Iterator[tuple[float, list[Tally], Current]]:
+    """Yield the share, the tallies and what is known after each window from the first on."""
     tracker = Tracker(plan)
     for window, tallies in enumerate(stream(plan, shares, seed)):
         tracker.add(window, tallies)
-    return tracker
+        if window >= first:
+            yield shares[window], tallies, tracker.current()
+
+
+def tracked(plan: Plan, shares: Floats, seed: int) -> Current:
+    return next(following(plan, shares, seed, len(shares) - 1))[2]
 
 
 def test_what_a_plan_states_contains_the_drift_of_views_that_are_combined(
     only: Callable[[float], None],
 ) -> None:
     only(0.75)
-    tracker = tracked(plan_of(3_000, NO_SEASON), np.full(30, 0.4), 1)
+    found = tracked(plan_of(3_000, NO_SEASON), np.full(30, 0.4), 1)
     # Each attribute of a view is in one other view.
-    assert tracker.current().variance == pytest.approx(1 + 0.75 / 1.75, rel=0.01)
+    assert found.variance == pytest.approx(1 + 0.75 / 1.75, rel=0.01)
 
 
 @pytest.mark.parametrize("discount", [0.0, 1.0])
@@ -166,13 +174,10 @@ def test_the_ends_are_the_final_and_the_total(
 ) -> None:
     only(discount)
     plan = plan_of(3_000, NO_SEASON)
-    tracker = Tracker(plan)
     total: list[Tally] = []
-    for t, tallies in enumerate(stream(plan, np.full(20, 0.4), 1)):
+    for _, tallies, found in following(plan, np.full(20, 0.4), 1):
         total = [a + b for a, b in zip(total, tallies, strict=True)] if total else tallies
-        tracker.add(t, tallies)
-        expected = total if discount else tallies
-        assert list(tracker.current().tallies) == expected
+        assert list(found.tallies) == (total if discount else tallies)
 
 
 def test_windows_that_were_not_counted_are_stated() -> None:
@@ -218,26 +223,20 @@ STREAMS = {
 
 @pytest.mark.parametrize("name", STREAMS)
 def test_current_is_nearer_to_now_than_a_final_and_its_intervals_hold(name: str) -> None:
-    plan, shares = plan_of(20_000), STREAMS[name]
-    tracker, ours, finals, held = Tracker(plan), [], [], []
-    for t, tallies in enumerate(stream(plan, shares, 7)):
-        tracker.add(t, tallies)
-        if t < 20:
-            continue
-        finals.append(error(plan, tallies, shares[t])[0])
-        squares, inside = error(plan, tracker.current().reduced(), shares[t])
-        ours.append(squares)
-        held.append(inside)
-    assert np.mean(ours) < 0.6 * np.mean(finals)
-    assert np.mean(held) > 0.9
+    plan, errors = plan_of(20_000), []
+    for share, tallies, found in following(plan, STREAMS[name], 7, 20):
+        final, _ = error(plan, tallies, share)
+        errors.append((final, *error(plan, found.reduced(), share)))
+    final, ours, held = np.mean(errors, axis=0)
+    assert ours < 0.6 * final
+    assert held > 0.9
 
 
 def test_a_release_begins_anew_and_a_quiet_stream_does_not() -> None:
     plan = plan_of(20_000)
     for name, first in (("flat", 0), ("release", 70)):
-        tracker = tracked(plan, STREAMS[name], 3)
         views = [view for group in plan.groups for view in group.views]
-        anew = zip(views, tracker.current().anew, strict=True)
+        anew = zip(views, tracked(plan, STREAMS[name], 3).anew, strict=True)
         # The release changes `a0`, and `a1` a little.
         assert {began for view, began in anew if 0 in view.attributes} == {first}
 
@@ -245,32 +244,25 @@ def test_a_release_begins_anew_and_a_quiet_stream_does_not() -> None:
 def test_intervals_follow_labels_that_lag(only: Callable[[float], None]) -> None:
     """Where a discount follows tables that mostly stand still, those that move are not missed."""
     only(15 / 16)
-    plan, shares = plan_of(60_000, NO_SEASON), STREAMS["sine"]
-    tracker, held = Tracker(plan), []
-    for t, tallies in enumerate(stream(plan, shares, 7)):
-        tracker.add(t, tallies)
-        if t > 60:
-            held.append(error(plan, tracker.current().reduced(), shares[t])[1])
+    plan, held = plan_of(60_000, NO_SEASON), []
+    for share, _, found in following(plan, STREAMS["sine"], 7, 61):
+        held.append(error(plan, found.reduced(), share)[1])
     assert np.mean(held) > 0.85
-    assert tracker.current().to_json()["misfit"]
+    assert found.to_json()["misfit"]
 
 
 def test_a_season_is_learnt() -> None:
-    shares, errors = STREAMS["weekly"], []
+    errors = []
     for plan in (plan_of(20_000), plan_of(20_000, NO_SEASON)):
-        tracker, found = Tracker(plan), []
-        for t, tallies in enumerate(stream(plan, shares, 4)):
-            tracker.add(t, tallies)
-            if t > 60:
-                found.append(error(plan, tracker.current().tallies, shares[t])[0])
-        errors.append(np.mean(found))
+        found = following(plan, STREAMS["weekly"], 4, 61)
+        errors.append(np.mean([error(plan, now.tallies, share)[0] for share, _, now in found]))
     assert errors[0] < 0.7 * errors[1]
 
 
 def test_what_no_candidate_explains_widens_the_intervals(only: Callable[[float], None]) -> None:
     only(1.0)
     shares = 0.3 + 0.05 * (np.arange(WINDOWS) % 5 >= 3)
-    current = tracked(plan_of(200_000, NO_SEASON), shares, 4).current()
+    current = tracked(plan_of(200_000, NO_SEASON), shares, 4)
     assert current.misfit.max() > 1.2
     worth = np.concatenate([tally.n for tally in current.reduced()])
     assert worth[current.misfit.argmax()] < 200_000 * WINDOWS / len(worth)
