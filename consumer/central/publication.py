@@ -25,7 +25,7 @@ from calmstream.consumer.runtime.threads import begin
 from calmstream.estimators.central.coding import code_records
 from calmstream.estimators.central.dp_marginals import working_bytes
 from calmstream.estimators.central.ledger import Ledger
-from calmstream.estimators.central.release_wire import encode_level, encode_manifest
+from calmstream.estimators.central.release_wire import encode_level, encode_manifest, released_texts
 from calmstream.estimators.central.tuples import Records
 
 T = TypeVar("T")
@@ -142,15 +142,15 @@ class Publication:
         self, window: int, nonce: str, prepared: Prepared, ledger: Ledger
     ) -> list[tuple[str, bytes]]:
         """Draw the noise; return keys and values of a release's records, the manifest last."""
-        plan, (records, labels) = self._plan, prepared
+        plan, (records, labels), software = self._plan, prepared, self._context.software
         released = plan.method.release(records, self._context.randomness)
-        sent = [
-            (f"{window}/{level.k}", encode_level(plan, window, nonce, level, released, labels))
+        texts = released_texts(released, labels)
+        levels = [
+            (f"{window}/{level.k}", encode_level(plan, window, nonce, level, texts))
             for level in released.levels
         ]
-        software = self._context.software
         manifest = encode_manifest(plan, window, nonce, released, ledger, software)
-        return [*sent, (f"{window}", manifest)]
+        return [*levels, (f"{window}", manifest)]
 
     def _skip(self, window: int) -> None:
         if str(window) in self._paid:

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calmstream.estimators.central.discrete_gaussian import Integers
-from calmstream.estimators.central.tuples import Cells, Columns, size
+from calmstream.estimators.central.tuples import Cells, Columns, find, size
 
 MAX_CANDIDATES = 1 << 24  # maximum number of candidates of one size; each is counted and gets noise
 MAX_COLUMN_SETS = 1 << 16  # of one size; each needs a pass over all records
@@ -35,24 +34,23 @@ class Universe:
 def grow(
     previous: Cells,
     counts: Mapping[Columns, Integers],
-    k: int,
     cardinalities: tuple[int, ...],
 ) -> Universe:
     """Return V_k from S_{k-1} and H_{k-1}, within the limits of candidates and column sets."""
     kept, above = previous, None
-    if not _fits(previous, k, cardinalities):
+    if not _fits(previous, cardinalities):
         levels = np.unique(np.concatenate(list(counts.values())))
         # The smallest count that can serve as the limit; above the highest one there is no tuple.
         low, high = 0, len(levels) - 1
         while low < high:
             middle = (low + high) // 2
-            if _fits(_above(previous, counts, int(levels[middle])), k, cardinalities):
+            if _fits(_above(previous, counts, int(levels[middle])), cardinalities):
                 high = middle
             else:
                 low = middle + 1
         above = int(levels[high])
         kept = _above(previous, counts, above)
-    return Universe(candidates(kept, k, cardinalities), size(kept), above)
+    return Universe(candidates(kept, cardinalities), size(kept), above)
 
 
 def _above(cells: Cells, counts: Mapping[Columns, Integers], least: int) -> Cells:
@@ -60,22 +58,20 @@ def _above(cells: Cells, counts: Mapping[Columns, Integers], least: int) -> Cell
     return {key: own for key, own in kept.items() if len(own)}
 
 
-def candidates(previous: Cells, k: int, cardinalities: tuple[int, ...]) -> Cells:
+def candidates(previous: Cells, cardinalities: tuple[int, ...]) -> Cells:
     """Return all k-tuples whose (k-1)-subtuples are all in ``previous``."""
-    found: dict[Columns, Integers] = {}
-    for key in _column_sets(previous, k, cardinalities):
+    found = {}
+    for key in _column_sets(previous, cardinalities):
         joined = _joined(previous, key, cardinalities)
         parts = [_prune(part, key, previous, cardinalities) for part in joined]
-        cells = np.concatenate(parts) if parts else np.empty(0, np.int64)
-        if len(cells):
-            found[key] = cells
-    return found
+        found[key] = np.concatenate(parts)
+    return {key: cells for key, cells in found.items() if len(cells)}
 
 
-def _fits(cells: Cells, k: int, cardinalities: tuple[int, ...]) -> bool:
+def _fits(cells: Cells, cardinalities: tuple[int, ...]) -> bool:
     """Return whether the joins from which candidates are taken are within both limits."""
     total = 0
-    for number, key in enumerate(_column_sets(cells, k, cardinalities), start=1):
+    for number, key in enumerate(_column_sets(cells, cardinalities), start=1):
         low, high = _matches(cells, key, cardinalities)
         total += int((high - low).sum())
         if total > MAX_CANDIDATES or number > MAX_COLUMN_SETS:
@@ -83,7 +79,7 @@ def _fits(cells: Cells, k: int, cardinalities: tuple[int, ...]) -> bool:
     return True
 
 
-def _column_sets(cells: Cells, k: int, cardinalities: tuple[int, ...]) -> Iterator[Columns]:
+def _column_sets(cells: Cells, cardinalities: tuple[int, ...]) -> Iterator[Columns]:
     """Yield, in ascending order, the sets of k columns whose (k-1)-subsets all have tuples."""
     columns = sorted({i for key in cells for i in key})
     for head in sorted(cells):
@@ -91,7 +87,7 @@ def _column_sets(cells: Cells, k: int, cardinalities: tuple[int, ...]) -> Iterat
             key = (*head, last)
             if (
                 last > head[-1]
-                and all(key[:i] + key[i + 1 :] in cells for i in range(k - 1))
+                and all(key[:i] + key[i + 1 :] in cells for i in range(len(head)))
                 and prod(cardinalities[i] for i in key) < _MAX_CELLS
             ):
                 yield key
@@ -131,11 +127,5 @@ def _prune(
         subset = key[:dropped] + key[dropped + 1 :]
         tail = prod(cardinalities[i] for i in key[dropped + 1 :])
         head = cells // (tail * cardinalities[key[dropped]])
-        cells = cells[_contains(previous[subset], head * tail + cells % tail)]
+        cells = cells[find(previous[subset], head * tail + cells % tail) >= 0]
     return cells
-
-
-def _contains(ascending: Integers, cells: Integers) -> NDArray[np.bool_]:
-    place = np.minimum(np.searchsorted(ascending, cells), len(ascending) - 1)
-    found: NDArray[np.bool_] = ascending[place] == cells
-    return found

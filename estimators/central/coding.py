@@ -33,12 +33,8 @@ def most_raw_bytes(plan: CentralPlan) -> int:
     It follows from the plan's number of users (0 if it states none), never from the records; the
     sample is random, so seven standard deviations above its mean are allowed for.
     """
-    mean = plan.users * plan.sampled
-    kept = (
-        plan.users
-        if plan.sampled == 1
-        else min(plan.users, ceil(mean) + 7 * (isqrt(ceil(mean)) + 1))
-    )
+    mean = ceil(plan.users * plan.sampled)
+    kept = min(plan.users, mean + 7 * (isqrt(mean) + 1))
     return kept * (ROW_BYTES + len(plan.columns) * (MAX_VALUE_BYTES + 1))
 
 

@@ -97,7 +97,7 @@ class DpMarginals:
             before = levels[-1]
             if not before.cells:
                 break
-            universe = grow(before.cells, before.counts, k, own.cardinalities)
+            universe = grow(before.cells, before.counts, own.cardinalities)
             if not universe.cells:
                 break
             levels.append(self._level(own, universe, k, randomness))

@@ -121,8 +121,9 @@ def read_ledger(raw: bytes) -> Ledger:
         if document.pop("sha256") != _checksum(document):
             raise FatalError("the budget account is damaged: its checksum does not match")
         entries = {entry["release"]: _entry(entry) for entry in document["entries"]}
-        head = (document[name] for name in ("plan", "epsilon", "delta"))
-        return Ledger(*head, entries, document["topic"])
+        return Ledger(
+            document["plan"], document["epsilon"], document["delta"], entries, document["topic"]
+        )
     except (KeyError, TypeError, ValueError) as error:
         raise FatalError(f"the budget account is not readable: {error}") from None
 

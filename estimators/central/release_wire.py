@@ -28,66 +28,58 @@ def claim_key(nonce: str) -> bytes:
 
 
 def encode_claim(plan: CentralPlan, window: int, nonce: str) -> bytes:
-    return orjson.dumps({"v": VERSION, "plan": plan.digest, "claim": nonce, "window": window})
+    return orjson.dumps(_head(plan, window, nonce))
+
+
+def released_texts(released: Release, labels: Sequence[Sequence[bytes]]) -> list[list[str]]:
+    """Return by column the released values, of all its labels."""
+    columns = zip(labels, released.values, strict=True)
+    return [[own[code].decode() for code in codes.tolist()] for own, codes in columns]
 
 
 def encode_level(
-    plan: CentralPlan,
-    window: int,
-    nonce: str,
-    level: Level,
-    released: Release,
-    labels: Sequence[Sequence[bytes]],
+    plan: CentralPlan, window: int, nonce: str, level: Level, texts: list[list[str]]
 ) -> bytes:
     """One level; where it does not fit a record the tuples with the largest counts are kept."""
-    extracted = [
-        [labels[i][code].decode() for code in values.tolist()]
-        for i, values in enumerate(released.values)
-    ]
-    kept = _cut(level)
+    head = _head(plan, window, nonce)
+    counts = np.concatenate([np.empty(0, np.int64), *level.counts.values()])
+    above, room = level.threshold, MAX_LEVEL_BYTES // _LEAST_TUPLE_BYTES
+    if len(counts) > room:
+        above = int(np.partition(counts, -room)[-room])
     while True:
-        body = _level_body(plan, window, level, extracted, kept) | {"claim": nonce}
-        dropped = kept if kept > level.threshold else None
-        raw = orjson.dumps(body | {"dropped_up_to": dropped})
+        dropped = above if above > level.threshold else None
+        body = {"dropped_up_to": dropped, "tables": _tables(plan, level, texts, above)}
+        raw = orjson.dumps(head | _parameters(level) | body)
         if len(raw) <= MAX_LEVEL_BYTES:
             return raw
-        counts = np.concatenate([c[c > kept] for c in level.counts.values()])
-        kept = int(np.median(counts))
+        above = int(np.median(counts[counts > above]))
 
 
-def _cut(level: Level) -> int:
-    """Return a count, not below the threshold, up to which tuples cannot fit a record."""
-    room = MAX_LEVEL_BYTES // _LEAST_TUPLE_BYTES
-    counts = np.concatenate([np.empty(0, np.int64), *level.counts.values()])
-    if len(counts) <= room:
-        return level.threshold
-    return int(np.partition(counts, -room)[-room])
-
-
-def _level_body(
-    plan: CentralPlan, window: int, level: Level, extracted: list[list[str]], above: int
-) -> dict[str, Any]:
+def _tables(
+    plan: CentralPlan, level: Level, texts: list[list[str]], above: int
+) -> list[dict[str, Any]]:
     tables = []
     for columns, cells in level.cells.items():
         counts = level.counts[columns]
         chosen = counts > above
         if not chosen.any():
             continue
-        places = np.unravel_index(cells[chosen], [len(extracted[i]) for i in columns])
+        places = np.unravel_index(cells[chosen], [len(texts[i]) for i in columns])
         tables.append(
             {
                 "attributes": [plan.columns[i] for i in columns],
                 "values": [
-                    [extracted[i][v] for v in place.tolist()]
+                    [texts[i][v] for v in place.tolist()]
                     for i, place in zip(columns, places, strict=True)
                 ],
                 "counts": counts[chosen].tolist(),
             }
         )
+    return tables
+
+
+def _parameters(level: Level) -> dict[str, Any]:
     return {
-        "v": VERSION,
-        "plan": plan.digest,
-        "window": window,
         "k": level.k,
         "limit": level.limit,
         "stderr": float(level.variance) ** 0.5,
@@ -95,7 +87,6 @@ def _level_body(
         "candidates": level.candidates,
         "spurious_bound": level.spurious_bound,
         "extended_above": level.extended_above,
-        "tables": tables,
     }
 
 
@@ -103,13 +94,10 @@ def encode_manifest(
     plan: CentralPlan, window: int, nonce: str, released: Release, ledger: Ledger, software: str
 ) -> bytes:
     return orjson.dumps(
-        {
-            "v": VERSION,
-            "plan": plan.digest,
+        _head(plan, window, nonce)
+        | {
             "name": plan.name,
             "method": "dp-marginals",
-            "window": window,
-            "claim": nonce,
             "start": plan.start + window * plan.window,
             "end": plan.start + (window + 1) * plan.window,
             "levels": [level.k for level in released.levels],
@@ -123,3 +111,7 @@ def encode_manifest(
             "software": software,
         }
     )
+
+
+def _head(plan: CentralPlan, window: int, nonce: str) -> dict[str, Any]:
+    return {"v": VERSION, "plan": plan.digest, "window": window, "claim": nonce}

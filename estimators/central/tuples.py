@@ -66,8 +66,7 @@ class Records:
             table = np.full(whole + 1, MISSING, np.int64)
             table[wanted] = np.arange(len(wanted))
             return table[cell]
-        index = np.minimum(np.searchsorted(wanted, cell), len(wanted) - 1)
-        return np.where(wanted[index] == cell, index, MISSING)
+        return find(wanted, cell)
 
     def sizes(self, universe: Cells) -> Integers:
         """Return the number of candidates that each record has: shape (n,)."""
@@ -97,6 +96,12 @@ class Records:
                 quota[rows] -= kept
                 place[rows[~kept]] = MISSING
             yield columns, np.bincount(place[place >= 0], minlength=len(cells))
+
+
+def find(ascending: Integers, cells: Integers) -> Integers:
+    """Return the index of each cell, or -1."""
+    index = np.minimum(np.searchsorted(ascending, cells), len(ascending) - 1)
+    return np.where(ascending[index] == cells, index, MISSING)
 
 
 def size(cells: Cells) -> int:

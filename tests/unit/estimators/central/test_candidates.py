@@ -57,7 +57,7 @@ def test_they_are_exactly_those_whose_subtuples_all_stand(
     made = 0
     for seed in range(15):
         previous = some_tuples(k, radix, seed, 0.8)
-        result = candidates(previous, k, radix)
+        result = candidates(previous, radix)
         assert all((np.diff(own) > 0).all() for own in result.values())
         assert decoded(result, radix) == expected(decoded(previous, radix), k, radix)
         made += size(result)
@@ -74,7 +74,7 @@ def test_too_many_candidates_are_reduced_by_the_noisy_counts_only(
     previous = some_tuples(k, radix, 1)
     rng = np.random.default_rng(2)
     counts = {key: rng.integers(1, 60, len(own)) for key, own in previous.items()}
-    universe = grow(previous, counts, k, radix)
+    universe = grow(previous, counts, radix)
     assert size(universe.cells) <= limit
     assert universe.above is not None
     kept = {key: own[counts[key] > universe.above] for key, own in previous.items()}
@@ -83,7 +83,7 @@ def test_too_many_candidates_are_reduced_by_the_noisy_counts_only(
     # One step lower and there are too many: no tuple is left out without need.
     lower = {key: own[counts[key] >= universe.above] for key, own in previous.items()}
     lower = {key: own for key, own in lower.items() if len(own)}
-    assert not module._fits(lower, k, radix)
+    assert not module._fits(lower, radix)
 
 
 def test_so_are_too_many_column_sets(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_so_are_too_many_column_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     radix = (2,) * 8
     previous = {(i,): np.arange(2) for i in range(8)}
     counts = {(i,): np.array([100 + i, 10]) for i in range(8)}
-    universe = grow(previous, counts, 2, radix)
+    universe = grow(previous, counts, radix)
     assert universe.above == 102
     assert set(universe.cells) == set(combinations(range(3, 8), 2))
 
@@ -99,6 +99,6 @@ def test_so_are_too_many_column_sets(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_column_sets_beyond_64_bits_are_left_out() -> None:
     radix = (1 << 21,) * 3 + (2,)
     previous = {key: np.array([0, 5]) for key in combinations(range(4), 2)}
-    result = candidates(previous, 3, radix)
+    result = candidates(previous, radix)
     assert (0, 1, 2) not in result
     assert (0, 1, 3) in result

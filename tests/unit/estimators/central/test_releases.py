@@ -27,19 +27,19 @@ def level(k: int = 1, counts: np.ndarray | None = None) -> Level:
     return Level(k, 2, Fraction(16), 40, None, 0.0, None, cells, {(0,): counts})
 
 
-def released(one: Level) -> tuple[Release, tuple[list[bytes], ...]]:
-    values = (np.arange(len(one.cells[0,])), np.arange(1), np.arange(1))
-    labels = ([f"label {i}".encode() for i in values[0]], [b"x"], [b"y"])
-    return Release(values, (one,)), labels
+def released(one: Level) -> tuple[Release, list[list[str]]]:
+    whole = Release((np.arange(len(one.cells[0,])), np.arange(1), np.arange(1)), (one,))
+    labels = [f"label {i}".encode() for i in whole.values[0]]
+    return whole, release_wire.released_texts(whole, (labels, [b"x"], [b"y"]))
 
 
 def records(nonce: str = NONCE, window: int = 0) -> list[bytes]:
     """Claim, level and manifest."""
     one = level()
-    whole, labels = released(one)
+    whole, texts = released(one)
     return [
         encode_claim(PLAN, window, nonce),
-        encode_level(PLAN, window, nonce, one, whole, labels),
+        encode_level(PLAN, window, nonce, one, texts),
         encode_manifest(PLAN, window, nonce, whole, PLAN.new_ledger, "test"),
     ]
 
@@ -183,12 +183,12 @@ def test_a_level_that_is_too_large_keeps_the_largest_counts(
     monkeypatch.setattr(release_wire, "MAX_LEVEL_BYTES", 6000)
     counts = np.random.default_rng(1).permutation(np.arange(100, 5100))
     one = level(counts=counts)
-    whole, labels = released(one)
-    raw = encode_level(PLAN, 0, NONCE, one, whole, labels)
+    _, texts = released(one)
+    raw = encode_level(PLAN, 0, NONCE, one, texts)
     assert 1000 < len(raw) <= 6000
     body = orjson.loads(raw)
     kept = sorted(body["tables"][0]["counts"])
     assert kept == list(range(body["dropped_up_to"] + 1, 5100))
     # All equal: none can be kept, and it ends all the same.
     equal = level(counts=np.full(5000, 77))
-    assert orjson.loads(encode_level(PLAN, 0, NONCE, equal, *released(equal)))["tables"] == []
+    assert orjson.loads(encode_level(PLAN, 0, NONCE, equal, released(equal)[1]))["tables"] == []
