@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +50,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     central_plan.add_options(made)
     made.set_defaults(run=central_plan.run)
-    account = _step(
-        steps, "account", _account, "create the account of the privacy budget, once per plan", False
-    )
+    once = "create the account of the privacy budget, once per plan"
+    account = _step(steps, "account", _account, once, broker=False)
     _add_account(account)
     _step(steps, "topics", _topics, "create and verify the topics")
     aggregate = _step(steps, "aggregate", _aggregate, "run the aggregator")
@@ -71,18 +69,21 @@ def add(parser: argparse.ArgumentParser) -> None:
     look.add_argument("--once", action="store_true", help="show what is published now and exit")
 
 
-def _step(  # type: ignore[no-untyped-def]
-    steps: argparse._SubParsersAction[argparse.ArgumentParser],
+def _step(
+    steps: Any,
     name: str,
-    run,  # noqa: ANN001 - a command's function
+    run: Callable[[argparse.Namespace, CentralPlan], int],
     text: str,
+    *,
     broker: bool = True,
 ) -> argparse.ArgumentParser:
-    parser = steps.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    parser: argparse.ArgumentParser = steps.add_parser(
+        name, help=text, description=f"{text[0].upper()}{text[1:]}."
+    )
     arguments.add_plan(parser)
     if broker:
         arguments.add_broker(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=lambda args: run(args, arguments.load_central_plan(args.plan)))
     return parser
 
 
@@ -96,15 +97,13 @@ def names_of(plan: CentralPlan, namespace: str) -> CentralNames:
     return CentralNames(namespace, plan.name, plan.digest, plan.partitions)
 
 
-def _account(args: argparse.Namespace) -> int:
-    plan = arguments.load_central_plan(args.plan)
+def _account(args: argparse.Namespace, plan: CentralPlan) -> int:
     BudgetAccount.create(args.account, plan.new_ledger)
     say(f"{args.account}: {plan.new_ledger.summary()}")
     return 0
 
 
-def _topics(args: argparse.Namespace) -> int:
-    plan = arguments.load_central_plan(args.plan)
+def _topics(args: argparse.Namespace, plan: CentralPlan) -> int:
     names = names_of(plan, args.namespace)
     with opened(args) as broker:
         topics = broker.topics()
@@ -114,8 +113,7 @@ def _topics(args: argparse.Namespace) -> int:
     return 0
 
 
-def _aggregate(args: argparse.Namespace) -> int:
-    plan = arguments.load_central_plan(args.plan)
+def _aggregate(args: argparse.Namespace, plan: CentralPlan) -> int:
     account = BudgetAccount(args.account, plan.digest)
     account.read()
     config = load(AggregatorConfig)
@@ -136,8 +134,7 @@ def _aggregate(args: argparse.Namespace) -> int:
     return 0
 
 
-def _submit(args: argparse.Namespace) -> int:
-    plan = arguments.load_central_plan(args.plan)
+def _submit(args: argparse.Namespace, plan: CentralPlan) -> int:
     wanted = [*plan.columns, *([args.user_column] if args.user_column else [])]
     table = read_texts(args.records, wanted)
     rows = len(table[plan.columns[0]])
@@ -155,8 +152,7 @@ def _submit(args: argparse.Namespace) -> int:
     return 0
 
 
-def _watch(args: argparse.Namespace) -> int:
-    plan = arguments.load_central_plan(args.plan)
+def _watch(args: argparse.Namespace, plan: CentralPlan) -> int:
     configure_logging(os.environ.get("CALMSTREAM_LOG_LEVEL", "warning"))
     with opened(args) as broker:
         names = names_of(plan, args.namespace)
@@ -190,7 +186,7 @@ def lines(release: CentralRelease, marginal: Sequence[str] | None = None) -> Ite
         )
         if level.get("extended_above") is not None:
             yield f"  made from {k - 1}-tuples with counts above {level['extended_above']} alone"
-        shown = found if marginal is not None else list(islice(found, MAX_ROWS))
+        shown = found if marginal is not None else found[:MAX_ROWS]
         for text, count in shown:
             yield f"  {count:>12,} ± {margin:,.0f}  {text}"
         if len(shown) < len(found):

@@ -39,16 +39,16 @@ _WHY = {
 def add(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     view = actions.add_parser("view", help="show what left, what it cost, and what may follow")
-    view.add_argument("store", metavar="STORE", help="the file of a device's FileStore in Python")
     view.add_argument(
         "--plan", action="append", default=[], metavar="FILE", dest="plans",
         help="a plan, signed or not, by which reports are put into words; may be repeated",
     )  # fmt: skip
     view.set_defaults(run=run_view)
     preview = actions.add_parser("preview", help="show what would leave next under a plan")
-    preview.add_argument(
-        "store", metavar="STORE", help="the file of a device's FileStore in Python"
-    )
+    for action in (view, preview):
+        action.add_argument(
+            "store", metavar="STORE", help="the file of a device's FileStore in Python"
+        )
     preview.add_argument("plan", metavar="PLAN", help="a plan, signed or not")
     preview.set_defaults(run=run_preview)
 

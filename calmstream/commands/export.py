@@ -14,7 +14,7 @@ from calmstream.common.errors import InvalidInput
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.output import say
-from calmstream.pages.export import WRITERS, records, write_rows, write_snapshots
+from calmstream.pages.export import WRITERS, only, write_rows, write_snapshots
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -43,9 +43,7 @@ def run(args: argparse.Namespace) -> int:
         nonlocal count
         for snapshot in snapshots:
             count += 1
-            yield Snapshot(
-                snapshot.manifest, {one.attributes: one for one in records(snapshot, marginal)}
-            )
+            yield only(snapshot, marginal)
 
     with (
         result_options.snapshots(args, plan, follow=False) as snapshots,

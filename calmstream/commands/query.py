@@ -6,19 +6,19 @@ A question costs no privacy. Joins no consumer group and writes nothing.
 from __future__ import annotations
 
 import argparse
-
-import orjson
+from collections.abc import Callable
 
 from calmstream import arguments, result_options
 from calmstream.common.errors import InvalidInput
 from calmstream.consumer.read.formats import FORMATS
-from calmstream.consumer.read.history import History
-from calmstream.consumer.read.summary import split, summary
+from calmstream.consumer.read.history import Answer, History
+from calmstream.consumer.read.summary import Summary, split, summary
 from calmstream.consumer.read.words import given_place, word_shares
 from calmstream.estimators.analysis.grouping import of_question, parse
 from calmstream.estimators.analysis.words import candidates
 from calmstream.estimators.plan import Plan
 from calmstream.pages import answer as page
+from calmstream.terminal import Console
 
 MAX_LIST_BYTES = 64 << 20  # maximum size of a list of candidates
 
@@ -83,7 +83,12 @@ def run(args: argparse.Namespace) -> int:
     _check(args, plan)
     ask = _words if args.candidates else _summary if args.summary else _table
     with result_options.history(args, plan) as history:
-        ask(args, history)
+        found, show = ask(args, history)
+    with result_options.output(args) as (out, console):
+        if args.format == TABLE:
+            show(console)
+        else:
+            out.write(FORMATS[args.format](found))
     return 0
 
 
@@ -129,17 +134,17 @@ def _candidates(text: str) -> tuple[str, list[str]]:
     return name, words
 
 
-def _words(args: argparse.Namespace, history: History) -> None:
+Found = tuple[Answer | Summary, Callable[[Console], None]]
+"""What was asked for, and what shows it to people."""
+
+
+def _words(args: argparse.Namespace, history: History) -> Found:
     name, words = args.candidates
     found = word_shares(history, name, words, args.windows, given=args.given)
-    with result_options.output(args) as (out, console):
-        if args.format == TABLE:
-            page.show_words(console, found)
-        else:
-            out.write(FORMATS[args.format](found))
+    return found, lambda console: page.show_words(console, found)
 
 
-def _summary(args: argparse.Namespace, history: History) -> None:
+def _summary(args: argparse.Namespace, history: History) -> Found:
     found = summary(
         history,
         args.attributes,
@@ -148,25 +153,16 @@ def _summary(args: argparse.Namespace, history: History) -> None:
         group=args.group,
         given=args.given,
     )
-    with result_options.output(args) as (out, console):
-        if args.format == TABLE:
-            page.show_summary(console, found)
-        else:
-            out.write(orjson.dumps(found.to_json()) + b"\n")
+    return found, lambda console: page.show_summary(console, found)
 
 
-def _table(args: argparse.Namespace, history: History) -> None:
+def _table(args: argparse.Namespace, history: History) -> Found:
     names, windows = args.attributes, args.windows
     part = {"group": args.group, "given": args.given, "where": ";".join(args.where)}
     change = None
     if args.minus is not None:
         change = history.difference(names, windows, args.minus, **part)
-    with result_options.output(args) as (out, console):
-        if change is not None and args.format != TABLE:
-            out.write(FORMATS[args.format](change))
-            return
-        answer = history.ask(names, windows, **part)
-        if args.format != TABLE:
-            out.write(FORMATS[args.format](answer))
-        else:
-            page.show(console, answer, args.where, change)
+    if change is not None and args.format != TABLE:
+        return change, lambda _: None
+    answer = history.ask(names, windows, **part)
+    return answer, lambda console: page.show(console, answer, args.where, change)

@@ -13,12 +13,14 @@ from typing import Any
 import orjson
 
 from calmstream import arguments
+from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.loss import Loss
 from calmstream.estimators.randomness import MAX_EPSILON
 from calmstream.output import say, say_json
 from calmstream.planning import allowed_loss
-from calmstream.producer.device.policy import AcceptedPlan, Policy, standing
+from calmstream.producer.device.policy import Policy, standing
 from calmstream.producer.device.read_plan import read_signed_plan
+from calmstream.producer.signed.certificate import Statement
 from calmstream.producer.signed.refusal import PlanRefused
 
 
@@ -36,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     roots = arguments.load_roots(args.roots) if args.roots else None
     raw = arguments.read_file(args.plan)
     try:
-        accepted = _checked(raw, roots)
+        plan, statement = _checked(raw, roots)
     except PlanRefused as refused:
         if args.json:
             reason = {"reason": refused.reason.value, "detail": refused.detail}
@@ -45,15 +47,14 @@ def run(args: argparse.Namespace) -> int:
             say(f"calmstream: {refused}", error=True)
         return 1
     if args.json:
-        say_json(document(accepted, trusted=roots is not None), orjson.OPT_SORT_KEYS)
+        found = document(plan, statement, trusted=roots is not None)
+        say_json(found, orjson.OPT_SORT_KEYS)
     else:
-        say(*_lines(accepted, trusted=roots is not None))
+        say(*_lines(plan, statement, trusted=roots is not None))
     return 0
 
 
-def document(accepted: AcceptedPlan, *, trusted: bool) -> dict[str, Any]:
-    plan, statement = accepted.plan, accepted.statement
-    assert statement is not None  # `read_signed_plan` returns signed plans only
+def document(plan: Plan, statement: Statement, *, trusted: bool) -> dict[str, Any]:
     return {
         "accepted": True,
         "name": plan.name,
@@ -75,19 +76,18 @@ def document(accepted: AcceptedPlan, *, trusted: bool) -> dict[str, Any]:
     }
 
 
-def _checked(raw: bytes, roots: tuple[str, ...] | None) -> AcceptedPlan:
+def _checked(raw: bytes, roots: tuple[str, ...] | None) -> tuple[Plan, Statement]:
     accepted = read_signed_plan(raw, roots)
     # This policy allows every plan, so that only the dates of the certificate are checked.
     lenient = Policy(roots=(accepted.root,), report_epsilon=f"{MAX_EPSILON}")
     refused = standing(accepted, lenient, int(time.time()))
     if refused is not None:
         raise refused
-    return accepted
+    assert accepted.statement is not None  # `read_signed_plan` returns signed plans only
+    return accepted.plan, accepted.statement
 
 
-def _lines(accepted: AcceptedPlan, *, trusted: bool) -> list[str]:
-    plan, statement = accepted.plan, accepted.statement
-    assert statement is not None  # as in `document`
+def _lines(plan: Plan, statement: Statement, *, trusted: bool) -> list[str]:
     since, until = (arguments.utc(second) for second in (statement.not_before, statement.not_after))
     return [
         f"accepted: plan {plan.name}-{plan.digest[:8]}, signed by {statement.owner}",

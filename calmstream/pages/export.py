@@ -102,11 +102,12 @@ WRITERS = {"csv": _csv, "json": _lines, "parquet": _parquet, "arrow": _arrow}
 """What writes tables of rows, by the name of the format."""
 
 
-def records(snapshot: Snapshot, marginal: Sequence[str] | None) -> list[MarginalRecord]:
-    """Return the tables to write: all of a snapshot, or the only one that was asked for."""
-    if not snapshot.marginals or marginal is None:
-        return list(snapshot.marginals.values())
-    return [snapshot.record(*marginal)]
+def only(snapshot: Snapshot, marginal: Sequence[str] | None) -> Snapshot:
+    """Return a snapshot with the only table that was asked for, if one was."""
+    if marginal is None or not snapshot.marginals:
+        return snapshot
+    record = snapshot.record(*marginal)
+    return Snapshot(snapshot.manifest, {record.attributes: record})
 
 
 def joined(texts: Iterable[str]) -> str:

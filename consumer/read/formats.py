@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -62,10 +62,10 @@ def _columns(answer: Answer) -> pa.Table:
     return table.replace_schema_metadata({"calmstream": orjson.dumps(about)})
 
 
-FORMATS: Mapping[str, Callable[[Answer], bytes]] = {
+FORMATS: Mapping[str, Callable[[Any], bytes]] = {
     "json": as_json,
     "csv": as_csv,
     "arrow": as_arrow,
     "parquet": as_parquet,
 }
-"""How an answer becomes bytes, by the name of the format."""
+"""How an answer becomes bytes, by the name of the format; ``json`` takes a summary as well."""
