@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from calmstream.commands.analyse import NO_CAUSE, joint, render_causes, render_t
 from calmstream.estimators.analysis.report import causes
 from calmstream.estimators.cause import Cause, LabelShift
 from calmstream.estimators.domain import Attribute, Domain
-from calmstream.terminal import Console
+from tests.unit.calmstream.conftest import printed
 
 DOMAIN = Domain(
     (Attribute("a", ("x", "y")), Attribute("b", ("l", "m", "n")), Attribute("c", ("o", "p")))
@@ -64,10 +65,8 @@ def test_errors_of_shares_are_those_of_many_draws() -> None:
 
 
 def test_people_see_percent() -> None:
-    console = Console(width=120, no_color=True)
-    with console.capture() as capture:
-        console.print(render_tree(joint(Tables(), DOMAIN)))  # type: ignore[arg-type]
-    lines = [" ".join(line.split()) for line in capture.get().splitlines()]
+    shown = printed(render_tree(joint(Tables(), DOMAIN)), width=120)  # type: ignore[arg-type]
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
     assert "b (%, ± 95 %), given a l m n" in lines
     assert "x 80.0 ± 45.0 20.0 ± 33.3 0.0 ± 39.2" in lines
 
@@ -78,11 +77,8 @@ TEST = {"statistic": 12.3, "critical": 45.6, "p_value": 0.7, "dependent": False}
 def shown(test: dict[str, object] | None) -> str:
     """Return one pair, tested or not, as people see it."""
     pair = {"attributes": ["a0", "a1"], "mutual_information": 0.1, "cramers_v": 0.2}
-    console = Console(width=200, no_color=True)
-    with console.capture() as capture:
-        found = {"pairs": [pair | ({"chi_square": test} if test else {})], "tree": []}
-        console.print(analyse.render(found))
-    return capture.get()
+    found = {"pairs": [pair | ({"chi_square": test} if test else {})], "tree": []}
+    return printed(analyse.render(found), width=200)
 
 
 def header(text: str) -> list[str]:
@@ -115,11 +111,8 @@ class Explaining:
         return (Cause(0.4, 0.02, 0.95, shifts),)
 
 
-def said(model: object) -> str:
-    console = Console(width=80, no_color=True)
-    with console.capture() as capture:
-        console.print(render_causes(causes(PEOPLE, model)))  # type: ignore[arg-type]
-    return capture.get()
+def said(model: Any) -> str:
+    return printed(render_causes(causes(PEOPLE, model)))
 
 
 def test_labels_stand_with_their_shares_without_and_with_the_cause() -> None:

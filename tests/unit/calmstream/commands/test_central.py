@@ -12,7 +12,7 @@ from calmstream.common.errors import PlanError
 from calmstream.estimators.central.plan import read_central_plan
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.tally import small_plan
-from tests.unit.calmstream.conftest import Command, Refused
+from tests.unit.calmstream.conftest import Command, Over, Refused
 
 CSV = "sex,job\nF,nurse\nM,baker\nF,\n"
 
@@ -49,13 +49,7 @@ def test_the_plan_names_columns_and_no_values(files: Path, command: Command) -> 
 
 
 @pytest.mark.parametrize(
-    "argv",
-    [
-        ["topics"],
-        ["produce", "--records", "people.csv"],
-        ["consume"],
-        ["watch", "--once"],
-    ],
+    "argv", [["topics"], ["produce", "--records", "people.csv"], ["consume"], ["watch", "--once"]]
 )
 def test_local_commands_refuse_a_central_plan(
     files: Path, argv: list[str], refused: Refused
@@ -144,12 +138,9 @@ def test_a_sample_and_its_users_are_stated_where_they_are_asked_for(
 
 
 def test_records_of_a_table_are_submitted_whatever_one_field_holds(
-    files: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+    files: Path, over: Over, command: Command
 ) -> None:
-    broker = FaultyBroker()
-    monkeypatch.setattr("calmstream.connect.kafka", lambda _: broker)
-    monkeypatch.setattr(broker, "close", lambda: None)
-    where = ("--plan", files / "central.json", "--bootstrap", "x:1")
+    where = over(read_central_plan((files / "central.json").read_bytes()), FaultyBroker())
     assert command("central", "topics", *where).code == 0
     rows = [b"u%d,F,nurse" % i for i in range(50)]
     rows += [b"u50,F," + b"x" * 300_000]  # a very long value

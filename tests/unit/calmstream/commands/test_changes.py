@@ -11,7 +11,7 @@ import pytest
 
 from calmstream.estimators.plan import Plan
 from tests.support.publisher import Bench, published_plan, work
-from tests.unit.calmstream.conftest import Command, Done
+from tests.unit.calmstream.conftest import Command, Done, Over
 
 EVEN = [0] * 100 + [1] * 100 + [2] * 100 + [3] * 100
 ODD = [0] * 250 + [1] * 50 + [2] * 50 + [3] * 50
@@ -32,19 +32,14 @@ def bench_of(plan: Plan, *windows: list[int], beside: Bench | None = None) -> Be
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> Run:
+def run(tmp_path: Path, over: Over, monkeypatch: pytest.MonkeyPatch, command: Command) -> Run:
     monkeypatch.setenv("COLUMNS", "80")
 
     def changes(bench: Bench, *words: object, other: Plan | None = None) -> Done:
-        monkeypatch.setattr("calmstream.connect.kafka", lambda _: bench.broker)
-        monkeypatch.setattr(bench.broker, "close", lambda: None, raising=False)
-        path = tmp_path / "plan.json"
-        path.write_bytes(bench.plan.to_bytes())
         if other is not None:
             (tmp_path / "other.json").write_bytes(other.to_bytes())
             words = (*words, "--other-plan", tmp_path / "other.json")
-        where = ("--plan", path, "--bootstrap", "x:1", "--namespace", "test")
-        return command("changes", *where, *words)
+        return command("changes", *over(bench.plan, bench.broker), *words)
 
     return changes
 

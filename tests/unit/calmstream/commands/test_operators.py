@@ -16,7 +16,7 @@ from tests.support.faulty_broker import FaultyBroker
 from tests.support.publisher import published_plan
 from tests.support.tally import batch_id, small_plan
 from tests.support.tally_bench import Stage
-from tests.unit.calmstream.conftest import Command
+from tests.unit.calmstream.conftest import Command, Over
 
 NOBODY = ("--bootstrap", "127.0.0.1:1")
 
@@ -70,14 +70,10 @@ def test_an_inspection_is_shown_and_written() -> None:
 
 @pytest.mark.parametrize("form", ["", "--json"])
 def test_a_topic_with_its_senders_times_is_named_and_explained(
-    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+    form: str, over: Over, command: Command
 ) -> None:
     stage = Stage(small_plan(groups=3))
-    (tmp_path / "plan.json").write_bytes(stage.plan.to_bytes())
-    monkeypatch.setattr("calmstream.connect.kafka", lambda _: stage.broker)
-    monkeypatch.setattr(stage.broker, "close", lambda: None)
-    words = ("inspect", "--plan", tmp_path / "plan.json", "--bootstrap", "x:1")
-    words += ("--namespace", "test", *form.split())
+    words = ("inspect", *over(stage.plan, stage.broker), *form.split())
     before = command(*words)
     assert before.code == 0
     assert "CreateTime" not in before.out
@@ -96,38 +92,25 @@ def test_a_topic_with_its_senders_times_is_named_and_explained(
     [
         (ProduceSummary(9, sent=9), 0, ""),
         (ProduceSummary(9, sent=9, expired=True), 0, ""),
-        (
-            ProduceSummary(9, sent=2, missing=7, expired=True),
-            3,
-            "7 reports were not made: the plan ended",
-        ),
-        (
-            ProduceSummary(9, sent=8, missing=1, expired=True),
-            3,
-            "1 report was not made: the plan ended",
-        ),
+        (ProduceSummary(9, sent=2, missing=7, expired=True), 3, "7 reports were not made: the"),
+        (ProduceSummary(9, sent=8, missing=1, expired=True), 3, "1 report was not made: the"),
         (ProduceSummary(9, sent=2, missing=7), 0, "7 reports were not made\n"),
-        (
-            ProduceSummary(9, sent=1, failed=1, missing=7, expired=True),
-            1,
-            "7 reports were not made: the",
-        ),
+        (ProduceSummary(9, failed=1, missing=7, expired=True), 1, "7 reports were not made: the"),
     ],
 )
 def test_a_run_that_lacks_reports_reports_it(
     summary: ProduceSummary,
     code: int,
     message: str,
+    over: Over,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     command: Command,
 ) -> None:
-    (tmp_path / "plan.json").write_bytes(published_plan().to_bytes())
     (tmp_path / "people.csv").write_text("a0,a1,a2\n0,1,0\n")
-    monkeypatch.setattr("calmstream.connect.kafka", lambda _: FaultyBroker())
     monkeypatch.setattr("calmstream.commands.produce.produce", lambda *_, **__: summary)
-    records = ("--records", tmp_path / "people.csv")
-    done = command("produce", "--plan", tmp_path / "plan.json", *NOBODY, *records)
+    where = over(published_plan(), FaultyBroker())
+    done = command("produce", *where, "--records", tmp_path / "people.csv")
     assert done.code == code
     assert message in done.out
     assert ("not made" in done.out) == bool(message)

@@ -16,7 +16,7 @@ from calmstream.consumer.read.history import History
 from calmstream.estimators.analysis.synthetic import tree_of
 from tests.support.publisher import Bench
 from tests.support.serving import filled
-from tests.unit.calmstream.conftest import Command, Done
+from tests.unit.calmstream.conftest import Command, Done, Over
 
 N = 100_000
 
@@ -27,18 +27,13 @@ def bench() -> Bench:
 
 
 @pytest.fixture
-def synthesize(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
-) -> Any:
+def synthesize(bench: Bench, tmp_path: Path, over: Over, command: Command) -> Any:
     """Run the command over the bench's broker; return the file, and what was said."""
-    monkeypatch.setattr("calmstream.connect.kafka", lambda _: bench.broker)
-    monkeypatch.setattr(bench.broker, "close", lambda: None, raising=False)
-    (tmp_path / "plan.json").write_bytes(bench.plan.to_bytes())
+    where = over(bench.plan, bench.broker)
 
     def run(name: str, *words: str) -> tuple[Path, Done]:
-        where = ("--plan", tmp_path / "plan.json", "--bootstrap", "x:1")
-        where += ("--namespace", bench.names.namespace, "--records", N, "--out", tmp_path / name)
-        return tmp_path / name, command("synthesize", *where, *words)
+        path = tmp_path / name
+        return path, command("synthesize", *where, "--records", N, "--out", path, *words)
 
     return run
 

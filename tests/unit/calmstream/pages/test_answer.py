@@ -17,7 +17,7 @@ from calmstream.consumer.read.ranges import Windows
 from calmstream.pages.answer import show
 from calmstream.terminal import Console
 from tests.support.publisher import START, Bench, published_plan, work
-from tests.unit.calmstream.conftest import Command
+from tests.unit.calmstream.conftest import Command, Over
 
 PLAN = published_plan()
 ANSWER = Answer(
@@ -72,10 +72,9 @@ def test_csv_has_a_line_per_cell_that_no_spreadsheet_executes() -> None:
 
 
 def test_a_table_for_people_says_what_it_is_about() -> None:
-    console = Console(file=io.StringIO(), width=80)
-    show(console, ANSWER, ["region=EU"])
-    assert isinstance(console.file, io.StringIO)
-    text = console.file.getvalue()
+    out = io.StringIO()
+    show(Console(file=out, width=80), ANSWER, ["region=EU"])
+    text = out.getvalue()
     assert max(map(len, text.splitlines())) <= 80
     about = "all windows through 2 (2023-11-14 22:13:20 to 22:13:50 UTC), 1,234 reports"
     assert f"{about}, where region=EU · covered, noise" in " ".join(text.split())
@@ -85,19 +84,16 @@ def test_a_table_for_people_says_what_it_is_about() -> None:
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def asked(over: Over) -> tuple[object, ...]:
     """The beginning of a command on a broker that holds two published windows."""
     bench = Bench(published_plan(groups=3))
     bench.close_all()
     bench.put_all()
     work(bench.publication())
-    monkeypatch.setattr("calmstream.connect.kafka", lambda _: bench.broker)
-    path = tmp_path / "plan.json"
-    path.write_bytes(bench.plan.to_bytes())
-    return ["query", "--plan", str(path), "--bootstrap", "x:1", "--namespace", "test"]
+    return ("query", *over(bench.plan, bench.broker))
 
 
-def test_the_command_prints_one_object(asked: list[str], command: Command) -> None:
+def test_the_command_prints_one_object(asked: tuple[object, ...], command: Command) -> None:
     words = ["--attributes", "a2,a0", "--windows", "1..2", "--given", "a0", "--format", "json"]
     found = json.loads(command(*asked, *words).out)
     assert found["attributes"] == ["a0", "a2"]
@@ -110,7 +106,7 @@ def test_the_command_prints_one_object(asked: list[str], command: Command) -> No
 
 
 def test_where_leaves_the_people_with_these_labels(
-    asked: list[str], tmp_path: Path, command: Command
+    asked: tuple[object, ...], tmp_path: Path, command: Command
 ) -> None:
     tables = []
     for words in (
@@ -130,7 +126,7 @@ def test_where_leaves_the_people_with_these_labels(
 
 
 def test_one_command_says_a_share_and_its_change(
-    asked: list[str], command: Command, monkeypatch: pytest.MonkeyPatch
+    asked: tuple[object, ...], command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     words = ["--attributes", "a2", "--where", "a0=1", "--windows", "latest"]
@@ -164,7 +160,7 @@ def test_one_command_says_a_share_and_its_change(
     ],
 )
 def test_a_bad_question_is_one_line_and_prints_nothing(
-    asked: list[str], words: list[str], why: str, command: Command
+    asked: tuple[object, ...], words: list[str], why: str, command: Command
 ) -> None:
     code, out, err = command(*asked, *words)
     assert (code, out, err.count("\n")) == (2, "", 1)

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calmstream.cli import main
 from calmstream.consumer.subscribe import subscribe
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.wire.snapshot import Kind
@@ -21,6 +20,7 @@ from calmstream.pages.export import joined
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.publisher import count_of, names_of, published_plan, snapshot_of
 from tests.support.sink.targets import COLUMNS, expected_results, plain
+from tests.unit.calmstream.conftest import Command, Over
 
 PLAN = published_plan(groups=1)
 
@@ -34,17 +34,14 @@ SETS = [snapshot(0, [0, 1, 1, 2, 3]), snapshot(1, []), snapshot(2, [3, 3])]
 
 
 @pytest.fixture
-def export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Export:
+def export(over: Over, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Export:
     """Export sets with the command to a file, and return its path."""
-    monkeypatch.setattr("calmstream.connect.kafka", lambda _: FaultyBroker())
-    (tmp_path / "plan.json").write_bytes(PLAN.to_bytes())
+    where = (*over(PLAN, FaultyBroker()), "--output-namespace", "elsewhere")
 
     def run(sets: list[Snapshot], name: str, *words: str) -> Path:
         monkeypatch.setattr(subscribe, "subscribe", lambda *_, **__: iter(sets))
-        start = ["export", "--plan", str(tmp_path / "plan.json"), "--bootstrap", "x:1"]
-        path = tmp_path / name
-        assert main([*start, "--output-namespace", "elsewhere", "--out", str(path), *words]) == 0
-        return path
+        assert command("export", *where, "--out", tmp_path / name, *words).code == 0
+        return tmp_path / name
 
     return run
 
@@ -84,13 +81,8 @@ def test_csv_has_the_same_rows_with_lists_joined(export: Export) -> None:
         for value, error in zip(record.table, record.stderr, strict=True)
     ]
     found = [
-        (
-            int(line["window_number"]),
-            line["attributes"],
-            float(line["value"]),
-            float(line["stderr"]),
-        )
-        for line in lines
+        (int(of["window_number"]), of["attributes"], float(of["value"]), float(of["stderr"]))
+        for of in lines
     ]
     assert found == expected
     last = [line["labels"] for line in lines if line["window_number"] == "2"][2:]

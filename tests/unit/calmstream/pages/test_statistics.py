@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,8 +18,8 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.pages.export import write_rows, write_snapshots
 from calmstream.pages.watch import render, statistics_lines
-from calmstream.terminal import Console
 from tests.support.publisher import count_of, published_plan, snapshot_of
+from tests.unit.calmstream.conftest import printed
 
 DOMAIN = Domain.from_dictionary(
     [
@@ -46,10 +45,7 @@ SNAPSHOT = snapshot("mean", "median", "rank")
 
 
 def test_a_table_begins_with_its_statistics() -> None:
-    console = Console(width=80, file=io.StringIO(), color_system=None)
-    with console.capture() as text:
-        console.print(render(SNAPSHOT, ["ms", "region"]))
-    shown = " ".join(text.get().split())
+    shown = " ".join(printed(render(SNAPSHOT, ["ms", "region"])).split())
     lines = statistics_lines(SNAPSHOT.record("ms", "region"))
     for line in lines:
         assert line in shown
@@ -70,12 +66,6 @@ def exported(snapshot: Snapshot, form: str) -> io.BytesIO:
     return io.BytesIO(out.getvalue())
 
 
-def whole(snapshot: Snapshot) -> Any:
-    out = io.BytesIO()
-    write_snapshots([snapshot], out)
-    return json.loads(out.getvalue())
-
-
 def test_every_format_has_every_statistic() -> None:
     rows = list(statistic_rows(SNAPSHOT.marginals.values()))
     assert [row.statistic for row in rows] == ["mean", "median"] * 3 + ["rank"]
@@ -92,4 +82,5 @@ def test_every_format_has_every_statistic() -> None:
     ):
         assert table.schema.equals(STATISTICS)
         assert table.column("low").to_pylist() == [row.low for row in rows]
-    assert whole(SNAPSHOT)["marginals"][0]["summaries"][0]["unit"] == "ms"
+    write_snapshots([SNAPSHOT], out := io.BytesIO())
+    assert json.loads(out.getvalue())["marginals"][0]["summaries"][0]["unit"] == "ms"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from calmstream.estimators.wire.snapshot import Kind, MarginalRecord
 from calmstream.pages.watch import FLAGS, MAX_ROWS, Dashboard, bar, notes, render, watch
 from calmstream.terminal import Console
 from tests.support.publisher import count_of, published_plan, snapshot_of
+from tests.unit.calmstream.conftest import printed
 
 CELLS = [0] * 400 + [1] * 100 + [2] * 300 + [3] * 200
 
@@ -40,13 +42,8 @@ def record_of(table: Sequence[float], labels: tuple[tuple[str, ...], ...]) -> Ma
     )
 
 
-def on_terminal(*shown: object, width: int = 120, height: int = 50) -> str:
-    console = Console(
-        file=io.StringIO(), force_terminal=True, width=width, height=height, color_system=None
-    )
-    console.print(*shown)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+def on_terminal(shown: object, height: int = 50) -> str:
+    return printed(shown, force_terminal=True, width=120, height=height)
 
 
 def test_a_table_shows_value_interval_and_all_one_must_know() -> None:
@@ -101,27 +98,29 @@ def test_a_large_table_shows_its_largest_cells_in_order() -> None:
     assert "odd: not known here" in below
 
 
-def printed(snapshots: Sequence[Snapshot], marginal: Sequence[str] | None = None) -> str:
-    """Return what is printed without a terminal."""
-    console = Console(file=io.StringIO(), force_terminal=False, width=80)
+def watched(
+    snapshots: Sequence[Snapshot], marginal: Sequence[str] | None = None, **given: Any
+) -> str:
+    """Return what is printed, by default without a terminal."""
+    out = io.StringIO()
+    console = Console(**{"file": out, "width": 80, "color_system": None} | given)
     assert watch(snapshots, marginal, console=console) == len(snapshots)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+    return out.getvalue()
 
 
 def test_without_a_terminal_every_table_is_a_block_of_plain_text() -> None:
-    text = printed([snapshot(0, Kind.EARLY), snapshot(0), snapshot(1, cells=[])], ("a0", "a1"))
+    text = watched([snapshot(0, Kind.EARLY), snapshot(0), snapshot(1, cells=[])], ("a0", "a1"))
     assert text.count("publish-test · window 0") == 2
     assert "\x1b" not in text
     assert max(map(len, text.splitlines())) <= 80
     assert text.endswith("window 1: no reports\n\n")
-    assert printed([snapshot()]).count("publish-test · window 1") == 2
-    assert printed([]) == ""
+    assert watched([snapshot()]).count("publish-test · window 1") == 2
+    assert watched([]) == ""
 
 
 def test_a_window_without_reports_is_one_line_and_its_total_none() -> None:
     given = [snapshot(0), total_of(0), snapshot(1, cells=[]), total_of(1), total_of(2, CELLS * 2)]
-    lines = printed(given, ("a0",)).splitlines()
+    lines = watched(given, ("a0",)).splitlines()
     heads = [line for line in lines if line.startswith(("publish-test", "window"))]
     assert [head.split(" · 2023")[0] for head in heads] == [
         "publish-test · window 0",
@@ -132,13 +131,9 @@ def test_a_window_without_reports_is_one_line_and_its_total_none() -> None:
 
 
 def test_on_a_terminal_it_is_live_and_ends_with_the_newest() -> None:
-    console = Console(
-        file=io.StringIO(), force_terminal=True, width=120, height=60, color_system=None
-    )
-    watch([snapshot(0), snapshot(1, Kind.EARLY)], ("a0",), console=console)
-    assert isinstance(console.file, io.StringIO)
-    last = console.file.getvalue().rsplit("publish-test", 1)[1]
-    assert "window 1" in last
+    given = [snapshot(0), snapshot(1, Kind.EARLY)]
+    text = watched(given, ("a0",), force_terminal=True, width=120, height=60)
+    assert "window 1" in text.rsplit("publish-test", 1)[1]
 
 
 def test_the_dashboard_keeps_the_newest_window_and_total() -> None:
@@ -149,10 +144,7 @@ def test_the_dashboard_keeps_the_newest_window_and_total() -> None:
     assert [(s.window, s.kind) for s in dashboard.shown] == [(2, Kind.EARLY), (1, Kind.TOTAL)]
     dashboard.show(snapshot(2))
     dashboard.show(snapshot(0, Kind.TOTAL))
-    assert [(s.window, s.kind) for s in dashboard.shown] == [
-        (2, Kind.FINAL),
-        (1, Kind.TOTAL),
-    ]
+    assert [(s.window, s.kind) for s in dashboard.shown] == [(2, Kind.FINAL), (1, Kind.TOTAL)]
 
 
 def test_bars_promise_the_truth_only_where_devices_reported_on_it_together() -> None:
