@@ -44,19 +44,15 @@ MAX_ATTRIBUTES = 1024
 class Attribute:
     """One attribute with finitely many codes.
 
-    Attributes:
-        labels: in the order of their codes; 2 to 4096 distinct strings.
-        other: the code of unknown or missing labels; if None, a device draws a uniform code.
-        kind: how values of records become codes (`estimators.kinds`); None for a category. The
-            labels of a number are those of its kind, then that of ``other``.
-        recorded: what a device's recorder takes the value from; None where the application gives
-            it, or sets a state of the attribute's name.
+    The labels of a number are those of its kind, then that of ``other``. ``recorded`` is what a
+    device's recorder takes the value from; None where the application gives it, or sets a state of
+    the attribute's name.
     """
 
     name: str
-    labels: tuple[str, ...]
-    other: int | None = None
-    kind: Kind | None = None
+    labels: tuple[str, ...]  # in the order of their codes; 2 to 4096 distinct strings
+    other: int | None = None  # code of unknown or missing labels; without, devices draw any code
+    kind: Kind | None = None  # how values of records become codes; None for a category
     recorded: Recorded | None = None
 
     def __post_init__(self) -> None:
@@ -135,12 +131,11 @@ class Domain:
         """Return the domain with the lineage that decides the buckets of texts."""
         if self.ordinary == len(self):
             return self
-        kinds = [
-            replace(a.kind, lineage=lineage) if isinstance(a.kind, Hashed) else a.kind
+        keyed = [
+            replace(a, kind=replace(a.kind, lineage=lineage)) if isinstance(a.kind, Hashed) else a
             for a in self.attributes
         ]
-        pairs = zip(self.attributes, kinds, strict=True)
-        return Domain(tuple(replace(a, kind=kind) for a, kind in pairs))
+        return Domain(tuple(keyed))
 
     @cached_property
     def ordinary(self) -> int:
@@ -170,16 +165,13 @@ class Domain:
 
     @cached_property
     def _codes(self) -> dict[int, dict[str, int]]:
-        """Cache of `_codes_of`."""
         return {}
 
     def _codes_of(self, j: int) -> dict[str, int]:
         """Return the code of every label of attribute j; computed on first use."""
-        codes = self._codes.get(j)
-        if codes is None:
-            codes = {label: c for c, label in enumerate(self.attributes[j].labels)}
-            self._codes[j] = codes
-        return codes
+        if j not in self._codes:
+            self._codes[j] = {label: c for c, label in enumerate(self.attributes[j].labels)}
+        return self._codes[j]
 
     def __len__(self) -> int:
         return len(self.attributes)
@@ -205,9 +197,7 @@ class Domain:
     def cells(self, codes: NDArray[Any], attributes: Sequence[int]) -> NDArray[np.int64]:
         """Return the cell index of every record in the table over ``attributes``: (n,), int64.
 
-        Args:
-            codes: shape (n, d), integers, each below its attribute's cardinality.
-            attributes: positions, in table-axis order; the table must have fewer than 2^62 cells.
+        ``codes``: shape (n, d); the table, with axes in this order, has fewer than 2^62 cells.
         """
         if self.size(attributes) >= 1 << 62:
             raise DomainError("the table over these attributes has 2^62 cells or more")
@@ -224,21 +214,15 @@ class Domain:
     def encode(
         self, columns: Mapping[str, Sequence[object]], randomness: Randomness | None = None
     ) -> Codes:
-        """Encode a local table of records; unlike on devices, an unknown value is a DomainError.
+        """Encode a local table of records, columns by field of a record: shape (n, d), uint16.
 
-        Args:
-            columns: values by field of a record, one per record, as in `code`. Numbers can be
-                texts, and chosen options one text with ``|`` between them.
-            randomness: rounds numbers on a grid; without it they become the nearest point.
-
-        Returns:
-            Shape (n, d), uint16.
+        Values are as in `code`, but numbers can be texts, and chosen options one text with ``|``
+        between them. Unlike on devices, an unknown value is a DomainError.
         """
         fields = list(dict.fromkeys(a.field for a in self.attributes))
-        lengths = {len(columns[name]) for name in fields if name in columns}
-        missing = [name for name in fields if name not in columns]
-        if missing:
+        if missing := [name for name in fields if name not in columns]:
             raise DomainError(f"the table has no column {missing[0]!r}")
+        lengths = {len(columns[name]) for name in fields}
         if len(lengths) != 1:
             raise DomainError(f"columns of different lengths: {sorted(lengths)}")
         codes = np.empty((lengths.pop(), len(self)), np.uint16)
@@ -270,10 +254,9 @@ class Domain:
     def code(self, j: int, value: object, randomness: Randomness | None = None) -> int | None:
         """Return the code of one value of attribute j, else its code ``other``, else None.
 
-        Args:
-            value: of a category, a string, or an integer, whose decimal digits are the label; of a
-                number, an integer or a float; of an option, the list of chosen options.
-            randomness: rounds numbers on a grid; without it they become the nearest point.
+        A value is, of a category, a string, or an integer, whose decimal digits are the label; of a
+        number, an integer or a float; of an option, the list of chosen options. Randomness rounds
+        numbers on a grid; without it they become the nearest point.
         """
         attribute = self.attributes[j]
         if isinstance(attribute.kind, Number):
@@ -361,8 +344,7 @@ def _attributes(i: int, entry: object) -> tuple[Attribute, ...]:
 
 
 def _category(name: str, entry: dict[str, Any], where: str) -> tuple[Attribute, ...]:
-    other = entry.get("other")
-    labels = entry.get("labels")
+    other, labels = entry.get("other"), entry.get("labels")
     if not isinstance(labels, list) or not all(isinstance(x, str) for x in labels):
         raise DomainError(f"{where}.labels: expected a list of strings")
     if other is not None and other not in labels:
@@ -391,10 +373,9 @@ def _options(name: str, entry: dict[str, Any], where: str) -> tuple[Attribute, .
 
 
 def _hashes(name: str, entry: dict[str, Any], where: str) -> tuple[Attribute, ...]:
-    return tuple(
-        Attribute(f"{name}#{kind.place}", tuple(map(str, range(kind.buckets))), None, kind)
-        for kind in read_hashed(name, entry, where)
-    )
+    kinds = read_hashed(name, entry, where)
+    labels = tuple(map(str, range(kinds[0].buckets)))
+    return tuple(Attribute(f"{name}#{kind.place}", labels, None, kind) for kind in kinds)
 
 
 _READERS = {"number": _number, "choices": _options, "hashed": _hashes}

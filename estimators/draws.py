@@ -19,30 +19,21 @@ from calmstream.estimators.randomness import WEIGHT_BITS, Randomness
 
 Bits = NDArray[np.uint8]
 
-COIN_BLOCK = 1 << 16
-"""Bytes of coins made at once, so that the words of a block stay in a core's cache."""
-
-RESPONSE_BLOCK = 1 << 14
-"""Responses made at once, for the same reason."""
-
-RESPONSE_BYTES = 16
-"""Most random bytes that one response draws, but for a chance below 2^-60."""
-
+COIN_BLOCK = 1 << 16  # bytes of coins made at once, whose words stay in a core's cache
+RESPONSE_BLOCK = 1 << 14  # responses made at once, for the same reason
+RESPONSE_BYTES = 16  # most random bytes that one response draws, but for a chance below 2^-60
 _MAX_TOTAL = 1 << 63
-
 _OTHER = 1 << WEIGHT_BITS
 _SHIFT = np.uint64(WEIGHT_BITS)
 _UNDECIDED = -1
 
 
 def coins(size: int, probability: Fraction, randomness: Randomness) -> Bits:
-    """Draw 8 · ``size`` independent coins, each 1 with probability exactly ``probability``, packed.
+    """Draw 8 · ``size`` independent coins, each 1 with exactly the probability: (size,), packed.
 
     Eight coins are one choice among the 256 values of a byte, in increasing order, by digits of 16
-    bits. One choice in 257 or fewer needs a second digit.
-
-    Returns:
-        Shape (size,), uint8. Cost: about 2.01 random bytes and one table lookup per byte of coins.
+    bits. One choice in 257 or fewer needs a second digit. Cost: about 2.01 random bytes and one
+    table lookup per byte of coins.
     """
     if not 0 <= probability <= 1:
         raise ValueError(f"probability must lie in [0, 1], got {probability}")
@@ -104,10 +95,8 @@ def respond(
     """Randomise every value: the value itself with odds weight : 2^32 against any other given cell.
 
     The outcomes in order are the value itself (weight ``weight``), then the other cells in
-    increasing order (2^32 each); digits have 32 bits. ``values``: (n,), integers in [0, cells).
-
-    Returns:
-        Shape (n,), int64. Cost: 4 random bytes a value, and 4 more with a chance of cells / 2^32.
+    increasing order (2^32 each); digits have 32 bits. ``values``, and what is returned as int64:
+    (n,), integers in [0, cells). Cost: 4 random bytes a value, 4 more with chance cells / 2^32.
     """
     total = weight + (cells - 1) * _OTHER
     if total >= _MAX_TOTAL:

@@ -19,28 +19,20 @@ from calmstream.common.errors import DomainError
 from calmstream.estimators.randomness import Randomness, uniform_below
 
 MAX_HASHES, MAX_BUCKETS = 64, 4096
-MAX_TEXT = 1024
-"""Maximum size of a text in bytes of UTF-8; a longer one counts as none."""
-
+MAX_TEXT = 1024  # bytes of UTF-8; a longer text counts as none
 _WORDS = 8
 _PURPOSE = b"calmstream/1/hashed/"
 
 
 @dataclass(frozen=True, slots=True)
 class Hashed:
-    """An attribute is the bucket of a text under one of several hashes.
+    """An attribute is the bucket of a text under one of several hashes."""
 
-    Attributes:
-        text: name of the field of a record, which holds the text.
-        place: the hash that the attribute is about, from 0.
-        lineage: that of the plan, which fills it in.
-    """
-
-    text: str
-    place: int
+    text: str  # name of the field of a record, which holds the text
+    place: int  # the hash that the attribute is about, from 0
     hashes: int
     buckets: int
-    lineage: str = field(default="", compare=False)
+    lineage: str = field(default="", compare=False)  # that of the plan, which fills it in
 
     def code(self, value: object) -> int | None:
         """Return the bucket of a text; None if it is no text that counts."""
@@ -69,19 +61,17 @@ class Hashed:
         return codes
 
     def _own(self, texts: Sequence[bytes]) -> NDArray[np.int64]:
-        return self._buckets(texts, self.place // _WORDS, [self.place])[:, 0]
+        return self._buckets(texts, [self.place])[:, 0]
 
     def all_buckets(self, texts: Sequence[bytes]) -> NDArray[np.int64]:
         """Return the buckets of texts under all hashes: shape (n, hashes)."""
-        blocks = range(0, self.hashes, _WORDS)
-        places = [range(start, min(start + _WORDS, self.hashes)) for start in blocks]
-        found = [self._buckets(texts, own[0] // _WORDS, own) for own in places]
+        every = range(self.hashes)
+        found = [self._buckets(texts, every[i : i + _WORDS]) for i in every[::_WORDS]]
         return np.concatenate(found, axis=1)
 
-    def _buckets(
-        self, texts: Sequence[bytes], block: int, places: Sequence[int]
-    ) -> NDArray[np.int64]:
-        name = f"{self.text}#{block}\0".encode()
+    def _buckets(self, texts: Sequence[bytes], places: Sequence[int]) -> NDArray[np.int64]:
+        """Return the buckets under hashes that share a digest: shape (n, places)."""
+        name = f"{self.text}#{places[0] // _WORDS}\0".encode()
         start = hashlib.sha256(_PURPOSE + bytes.fromhex(self.lineage) + name)
         digests = bytearray()
         for text in texts:

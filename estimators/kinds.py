@@ -22,19 +22,14 @@ from calmstream.estimators.randomness import Randomness
 
 Floats = NDArray[np.float64]
 
-MAX_OPTIONS = 256
-"""Maximum number of options of a choice: each is an attribute, and all their pairs are tables."""
-
-MAX_EDGES = 4096
-"""Maximum number of edges of a number; it limits the number of codes."""
-
+MAX_OPTIONS = 256  # of a choice: each is an attribute, and all their pairs are tables
+MAX_EDGES = 4096  # of a number; it limits the number of codes
 ROUNDINGS = ("bin", "grid")
 """How a number becomes a code: that of its bin, or of one of its two neighbours on the grid."""
 
 CHOSEN = ("no", "yes")
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?", re.ASCII)
-_ROUNDING_BITS = 53
-"""Random bits of one rounding on a grid: as many as the fraction of a double has."""
+_ROUNDING_BITS = 53  # of one rounding on a grid: as many as the fraction of a double has
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +76,12 @@ class Number:
     themselves are the codes; a value between two of them becomes one of the two, at random, with
     the mean of the value, so that the mean of the codes' numbers is unbiased for the mean of the
     clamped values.
-
-    Attributes:
-        edges: rising decimal numbers; 2 to 4,096 of them.
-        below: whether values below the first edge have a code of their own, the first.
-        above: whether values from the last edge on have a code of their own.
     """
 
-    edges: tuple[str, ...]
+    edges: tuple[str, ...]  # rising decimal numbers, 2 to 4,096 of them
     unit: str = ""
-    below: bool = False
-    above: bool = False
+    below: bool = False  # whether values below the first edge have a code of their own, the first
+    above: bool = False  # whether values from the last edge on have a code of their own
     rounding: str = "bin"
 
     def __post_init__(self) -> None:

@@ -12,17 +12,10 @@ from calmstream.estimators.domain import Attributes
 
 Floats = NDArray[np.float64]
 
-MAX_QUERY_CELLS = 1 << 22
-"""Maximum number of cells of a table that is answered; it limits time and memory."""
-
-MAX_COVARIANCE_CELLS = 1 << 12
-"""Maximum number of cells of a table whose full covariance is computed (128 MiB)."""
-
-CLIPPED_STDERRS = 0.5
-"""A cell counts as clipped if its correction is larger than this number of standard errors."""
-
-Z95 = 1.96
-"""Half the width of a 95 % interval, in standard errors."""
+MAX_QUERY_CELLS = 1 << 22  # of a table that is answered; it limits time and memory
+MAX_COVARIANCE_CELLS = 1 << 12  # of a table whose full covariance is computed (128 MiB)
+CLIPPED_STDERRS = 0.5  # a cell counts as clipped if its correction is larger, in standard errors
+Z95 = 1.96  # half the width of a 95 % interval, in standard errors
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,29 +16,17 @@ from numpy.typing import NDArray
 
 from calmstream.common.errors import PlanError
 
-WEIGHT_BITS = 32
-"""Binary logarithm of the weight of every input other than the true one."""
-
-MAX_EPSILON = Decimal(128)
-"""Maximum epsilon of a report. A report can spend it in parts, such as 16 for each of 8
-attributes."""
-
-MAX_PART = Decimal(16)
-"""Maximum epsilon of one part. With a larger one, the output is practically always the truth."""
-
-MIN_EPSILON = Decimal("0.001")
-"""Minimum epsilon of a report. With a smaller one, estimates would be noise only."""
-
+WEIGHT_BITS = 32  # binary logarithm of the weight of every input other than the true one
+MAX_EPSILON = Decimal(128)  # of a report, which can spend it in parts, such as 16 for each of 8
+MAX_PART = Decimal(16)  # with a larger one, the output is practically always the truth
+MIN_EPSILON = Decimal("0.001")  # of a report; with a smaller one, estimates would be noise only
 MAX_DIVISOR = 4096
 """Maximum number of parts of epsilon. Even one of 4096 parts of the smallest epsilon changes the
 weight of the truth by more than a thousand units, so rounding it down loses little."""
 
-_CONTEXT = Context(prec=60, rounding=ROUND_FLOOR)
-"""It rounds down. Sixty digits are far more than the 17 of the largest weight."""
-
+_CONTEXT = Context(prec=60, rounding=ROUND_FLOOR)  # far more digits than the largest weight's 17
 _DECIMAL = re.compile(r"(0|[1-9][0-9]{0,3})(\.[0-9]{1,20})?", re.ASCII)
-"""Epsilon as plans write it, for example "1" or "0.25": without sign, exponent or spaces, with the
-digits 0 to 9 only."""
+"""Epsilon as plans write it, such as "0.25": without sign, exponent or spaces, digits 0 to 9."""
 
 
 class Randomness(Protocol):
@@ -104,13 +92,13 @@ def uniform_below(bound: int, size: int, randomness: Randomness) -> NDArray[np.i
     """
     if not 1 <= bound <= 1 << 63:
         raise ValueError(f"bound must be from 1 to 2^63, got {bound}")
-    return _remainders(_words_below(bound, size, randomness, np.dtype(_word(bound))), bound)
+    return _remainders(_words_below(bound, size, randomness), bound)
 
 
-def _word(bound: int) -> str:
+def _word(bound: int) -> np.dtype[np.unsignedinteger[Any]]:
     if bound & (bound - 1) == 0:
-        return next(f"<u{b}" for b in (1, 2, 4, 8) if bound <= 1 << 8 * b)
-    return "<u4" if bound <= 1 << 16 else "<u8"
+        return np.dtype(next(f"<u{b}" for b in (1, 2, 4, 8) if bound <= 1 << 8 * b))
+    return np.dtype("<u4" if bound <= 1 << 16 else "<u8")
 
 
 def uniform_bytes(bound: int, size: int) -> int:
@@ -118,14 +106,13 @@ def uniform_bytes(bound: int, size: int) -> int:
 
     A word is discarded with a probability of at most 1/3.
     """
-    width = np.dtype(_word(bound)).itemsize
+    width = _word(bound).itemsize
     return width * size if bound & (bound - 1) == 0 else width * (2 * size + 64)
 
 
-def _words_below(
-    bound: int, size: int, randomness: Randomness, word: np.dtype[np.unsignedinteger[Any]]
-) -> NDArray[Any]:
+def _words_below(bound: int, size: int, randomness: Randomness) -> NDArray[Any]:
     """Return ``size`` words that are uniform below the largest multiple of ``bound``."""
+    word = _word(bound)
     wide = 1 << 8 * word.itemsize
     last = wide - wide % bound - 1
     words = np.frombuffer(randomness.bytes(word.itemsize * size), word)

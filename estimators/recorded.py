@@ -23,12 +23,8 @@ TAKES = {
 }
 """What can be taken from events, in words."""
 
-MAX_DAYS = 90
-"""Maximum number of days that a device counts."""
-
-MAX_NAME = 128
-"""Maximum number of characters of the name of an event or a state."""
-
+MAX_DAYS = 90  # that a device counts
+MAX_NAME = 128  # characters of the name of an event or a state
 _OVER = re.compile(r"([1-9][0-9]?)d", re.ASCII)
 
 

@@ -12,21 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 Counts = NDArray[np.int64]
-MOST_COUNT = 1 << 53
-"""Largest count: sums over a thousand partitions still fit 64 bits."""
+MOST_COUNT = 1 << 53  # sums over a thousand partitions still fit 64 bits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
-    """Sufficient statistics of one group, whose devices share a mechanism and some views.
+    """Sufficient statistics of one group, whose devices share a mechanism and some views."""
 
-    Attributes:
-        n: shape (views,), int64: number of reports per view.
-        counts: shape (views, width), int64: the mechanism's counters per view.
-    """
-
-    n: Counts
-    counts: Counts
+    n: Counts  # (views,): number of reports per view
+    counts: Counts  # (views, width): the mechanism's counters per view
 
     @classmethod
     def zero(cls, views: int, width: int) -> Self:

@@ -24,17 +24,12 @@ class View:
     Hadamard coefficient of the binary encoding; input 0 is the sign +1, input 1 the sign -1.
     ``character``: ``sum_j a_j x_j (modulus / r_j) mod modulus``, where x_j is the code of attribute
     j, r_j its number of labels, which divides the modulus, and a_j a factor.
-
-    Attributes:
-        attributes: positions of the attributes, strictly ascending.
-        factors: one mask or factor per attribute, positive integers; empty for ``cell``.
-        modulus: the modulus of a character; 0 for other kinds.
     """
 
-    attributes: Attributes
+    attributes: Attributes  # strictly ascending
     kind: Kind = "cell"
-    factors: tuple[int, ...] = ()
-    modulus: int = 0
+    factors: tuple[int, ...] = ()  # a positive mask or factor per attribute; none for ``cell``
+    modulus: int = 0  # of a character
 
     def __post_init__(self) -> None:
         if not self.attributes or list(self.attributes) != sorted(set(self.attributes)):

@@ -12,11 +12,8 @@ from typing import Any
 from calmstream.estimators.numerics.shuffling import central_epsilon
 from calmstream.estimators.plan.plan import Plan
 
-FORGED_SHARE = 0.1
-"""Share of all reports that may be forged, or come from devices that reveal their reports."""
-
-LARGEST_DELTA = 1e-6
-"""Delta of a statement, unless a tenth of one report's share is less."""
+FORGED_SHARE = 0.1  # of all reports, which may be forged or come from devices that reveal theirs
+LARGEST_DELTA = 1e-6  # of a statement, unless a tenth of one report's share is less
 
 _READERS = "readers see no early sets, open windows, state, reports or dead letters"
 _FORGED = f"at most {100 * FORGED_SHARE:g} % of the reports are forged or of colluding devices"

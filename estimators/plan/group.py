@@ -9,19 +9,16 @@ from typing import Any
 from calmstream.common.errors import PlanError
 from calmstream.estimators.view import View
 
-MAX_SHARE = 1 << 32
-"""Maximum weight of a view, so that sums of weights fit in 64 bits."""
+MAX_SHARE = 1 << 32  # so that sums of shares fit in 64 bits
 
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
     """The privacy cost of participation for a device.
 
-    Attributes:
-        kind: ``once``: a device reports once, ever, under all plans of a lineage. ``w-event``: a
-            device reports in one of every w consecutive windows, which a keyed hash of its secret
-            determines, so any w consecutive windows cost it at most epsilon.
-        windows: the number w for ``w-event``; 1 for ``once``.
+    With the kind ``once`` it reports once, ever, under all plans of a lineage. With ``w-event`` it
+    reports in one of every ``windows`` consecutive windows, which a keyed hash of its secret
+    determines, so any that many cost it at most epsilon.
     """
 
     kind: str = "once"
@@ -42,16 +39,12 @@ class Guarantee:
 class Group:
     """One group of devices: one topic for their reports, one mechanism, one or more views.
 
-    Attributes:
-        mechanism: name, cells and parameters, as `mechanisms.registry.build` reads them.
-        views: what the devices report on; if there are two or more, a report states its view.
-        shares: one positive integer per view; a device is assigned to a view with probability
-            share / sum of all shares of the plan.
+    A device is assigned to a view with probability share / sum of all shares of the plan.
     """
 
-    mechanism: Mapping[str, Any]
-    views: tuple[View, ...]
-    shares: tuple[int, ...]
+    mechanism: Mapping[str, Any]  # name, cells, parameters, for `mechanisms.registry.build`
+    views: tuple[View, ...]  # if there are two or more, a report states its view
+    shares: tuple[int, ...]  # a positive integer per view
 
     def __post_init__(self) -> None:
         if not self.views or len(self.views) != len(self.shares):
@@ -64,8 +57,6 @@ class Group:
         return sum(self.shares)
 
     def to_json(self) -> dict[str, Any]:
-        views = [
-            view.to_json() | {"share": share}
-            for view, share in zip(self.views, self.shares, strict=True)
-        ]
+        pairs = zip(self.views, self.shares, strict=True)
+        views = [view.to_json() | {"share": share} for view, share in pairs]
         return {"mechanism": dict(self.mechanism), "views": views}

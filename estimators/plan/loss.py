@@ -12,8 +12,7 @@ from calmstream.estimators.plan.group import Guarantee
 from calmstream.estimators.plan.plan import Plan
 from calmstream.estimators.randomness import parse_epsilon
 
-YEAR = 365 * 86_400
-"""Length in seconds of the time over which losses are added up, from any start."""
+YEAR = 365 * 86_400  # seconds over which losses are added up, from any start
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,8 @@ from typing import Any
 
 from calmstream.common.errors import PlanError
 
-MAX_INTEGER = (1 << 53) - 1
-"""Maximum absolute value of an integer in a plan: every JSON reader represents it exactly."""
-
-_FEW = 8
-"""Longer lists of integers are checked as a whole."""
+MAX_INTEGER = (1 << 53) - 1  # in a plan: every JSON reader represents it exactly
+_FEW = 8  # longer lists of integers are checked as a whole
 
 
 def exact_numbers(value: Any, where: str) -> Any:

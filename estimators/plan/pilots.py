@@ -21,12 +21,8 @@ from calmstream.estimators.plan.group import Group
 from calmstream.estimators.plan.plan import Plan
 from calmstream.estimators.tally import Tally
 
-MAX_COUNTERS = 1 << 18
-"""Maximum number of counters of earlier plans in a plan: about 2 MB of its document, which devices
-load too."""
-
-MAX_VIEW_CELLS = 1 << 12
-"""Maximum number of cells of a view of an earlier plan, all of which are read."""
+MAX_COUNTERS = 1 << 18  # of earlier plans in a plan: about 2 MB of its document, on devices too
+MAX_VIEW_CELLS = 1 << 12  # of a view of an earlier plan, all of which are read
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,16 +29,12 @@ from calmstream.estimators.randomness import parse_epsilon
 PLAN_VERSION = 1
 WIRE_MAJOR = 1
 MAX_GROUPS = 256
-MAX_STATE_RECORD_BYTES = 8 << 20
-"""Maximum size of a partition's state record, which must fit in one Kafka message."""
-
+MAX_STATE_RECORD_BYTES = 8 << 20  # of a partition's state record, which is one Kafka message
 MAX_PARTITIONS = 1024
+# All languages can represent these numbers.
 MAX_WINDOWS = 1 << 32
-"""Maximum number of windows, so that all languages can represent their numbers."""
-
 MAX_TIME = 1 << 40
 MAX_MODULUS = 1 << 32
-"""Maximum modulus of a character view, so that all languages can represent it."""
 
 MAX_NAME = 128
 MAX_CONTINUES = 8
@@ -82,72 +78,46 @@ class Plan:
     plan has ``windows`` of them and ends at ``expires``. The clock of a log is the largest append
     time of its records. A report of window w is accepted if the clock plus ``skew`` has reached the
     window's start and the clock has not passed the window's end plus ``grace``.
-
-    Attributes:
-        name: lower case letters, digits and hyphens, at most 48; part of the topic names.
-        purpose: why the statistics are collected, for the people concerned.
-        owner: who is responsible for the collection.
-        lineage: 32 hex digits that all plans of a lineage share, which follow from one another.
-            Devices derive their group from it and never exceed ``lineage_epsilon`` under it.
-        domain: attributes of a record.
-        epsilon: total privacy loss of one report, decimal string.
-        lineage_epsilon: most that a report may cost together with what the device spent under
-            other plans of the lineage, decimal string; epsilon by default. What it spent under
-            w-event stops to count for a plan with w-event after w windows. The smallest value among
-            the plans that a device has answered holds for ever.
-        k: number of attributes of the marginals for which the method was designed.
-        method: registry name of the method.
-        parameters: parameters of the method, JSON-ready.
-        groups: the groups of devices, with mechanisms and views (what devices report on).
-        guarantee: limit of a device's privacy loss over time.
-        start: start of window 0, seconds since the epoch.
-        window: length of a window in seconds.
-        grace: time in seconds for late reports.
-        skew: time in seconds by which reports can be early.
-        expires: end of the last window, seconds since the epoch.
-        partitions: number of partitions of every reports topic and of the state topic.
-        wire: major version of the format of reports.
-        users: number of reports expected per window.
-        marginals: attributes of the tables that are published at every window.
-        analysis: whether snapshots contain the association of all published pairs and a tree.
-        version: version of the document.
-        limits: limits of what one window may receive; `standard_limits` by default.
-        lineage_name: the operator's name of the lineage; empty if it is a random number.
-        continues: other lineages, 32 hex digits each; the loss of a device under them counts under
-            this one.
-        early: whether tables of open windows are published; without them, finals carry a central
-            statement (`plan.central_statement`).
-        summaries: statistics of ordered attributes that published tables contain: ``mean``,
-            ``median``, ``rank`` or a quantile such as ``q0.9``; see docs/numbers.md.
     """
 
-    name: str
-    purpose: str
-    owner: str
+    name: str  # lower case letters, digits and hyphens, at most 48; part of the topic names
+    purpose: str  # why the statistics are collected, for the people concerned
+    owner: str  # who is responsible for the collection
+    # 32 hex digits that all plans which follow from one another share. Devices derive their group
+    # from it and never exceed ``lineage_epsilon`` under it.
     lineage: str
-    domain: Domain
-    epsilon: str
-    k: int
-    method: str
-    parameters: Mapping[str, Any]
+    domain: Domain  # of a record
+    epsilon: str  # total privacy loss of one report, decimal string
+    k: int  # number of attributes of the marginals for which the method was designed
+    method: str  # registry name
+    parameters: Mapping[str, Any]  # of the method, JSON-ready
     groups: tuple[Group, ...]
-    start: int
-    expires: int
-    window: int
-    users: int
-    marginals: tuple[Attributes, ...]
+    start: int  # of window 0, seconds since the epoch
+    expires: int  # end of the last window, seconds since the epoch
+    window: int  # seconds
+    users: int  # number of reports expected per window
+    marginals: tuple[Attributes, ...]  # tables that are published at every window
     guarantee: Guarantee = field(default_factory=Guarantee)
-    grace: int = 60
-    skew: int = 60
-    partitions: int = 1
-    wire: int = WIRE_MAJOR
+    grace: int = 60  # seconds for late reports
+    skew: int = 60  # seconds by which reports can be early
+    partitions: int = 1  # of every reports topic and of the state topic
+    wire: int = WIRE_MAJOR  # major version of the format of reports
+    # Most that a report may cost together with what the device spent under other plans of the
+    # lineage, decimal string; epsilon by default. What it spent under w-event stops to count for a
+    # plan with w-event after w windows. The smallest value among the plans that a device has
+    # answered holds for ever.
     lineage_epsilon: str = ""
-    analysis: bool = False
+    analysis: bool = False  # whether snapshots have the association of all published pairs, a tree
     version: int = PLAN_VERSION
-    limits: PlanLimits = STANDARD
-    lineage_name: str = ""
+    limits: PlanLimits = STANDARD  # of what one window may receive; `standard_limits` by default
+    lineage_name: str = ""  # the operator's name of the lineage; empty if it is a random number
+    # Other lineages, 32 hex digits each; a device's loss under them counts under this one.
     continues: tuple[str, ...] = ()
+    # Whether tables of open windows are published; without them, finals carry a central statement
+    # (`plan.central_statement`).
     early: bool = True
+    # Statistics of ordered attributes that published tables contain: ``mean``, ``median``, ``rank``
+    # or a quantile such as ``q0.9``; see docs/numbers.md.
     summaries: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -14,14 +14,10 @@ from calmstream.common.errors import Reason
 if TYPE_CHECKING:
     from calmstream.estimators.plan.plan import Plan
 
-HEADROOM = 100
-"""The bounds hold if a window receives at most this number of times its expected reports."""
-
+HEADROOM = 100  # the bounds hold if a window receives at most so many times its expected reports
 _LARGEST = (1 << 63) - 1
 _INTEGER = len(str(_LARGEST))
-_HEADER = 1024
-"""Bytes of everything except counts: version, digest, topic id, offsets, clocks and their names."""
-
+_HEADER = 1024  # of all but counts: version, digest, topic id, offsets, clocks, their names
 _NAMES = 128
 
 
@@ -34,10 +30,7 @@ def window_bytes(views: int, width: int, reports: int, largest_count: int) -> in
 
 
 def record_bytes(plan: Plan) -> int:
-    """Return an upper bound of the bytes of a partition record, from the largest group.
-
-    It holds if no window receives more than `HEADROOM` times the expected reports.
-    """
+    """Return an upper bound of the bytes of a partition record, from the largest group."""
     open_windows = min(2 + -(-(plan.grace + plan.skew) // plan.window), plan.windows)
     reports = HEADROOM * plan.users
 
@@ -51,12 +44,9 @@ def record_bytes(plan: Plan) -> int:
     )
 
 
-RECORD_BYTES = 249
-"""Everything of a record but its counters: its line of JSON, its key, the broker's own fields."""
-
+RECORD_BYTES = 249  # of a record but its counters: its line of JSON, its key, the broker's fields
 _OFFSET = 9
-_SPARE_BITS = 1.0
-"""What compression by bytes leaves of a counter above its logarithm."""
+_SPARE_BITS = 1.0  # what compression by bytes leaves of a counter above its logarithm
 
 
 def kept_window_bytes(plan: Plan) -> float:
