@@ -11,7 +11,7 @@ from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.log_ends import EndWatch
 from calmstream.consumer.tally.membership import Membership
-from calmstream.consumer.tally.restore import Restored, Restorer
+from calmstream.consumer.tally.restore import Restorer
 from calmstream.consumer.tally.writing.outbox import WriteOutbox
 from calmstream.consumer.tally.writing.records import write_checkpoint
 
@@ -62,8 +62,7 @@ class AssignedPartitions:
             return
         context.health.not_ready("restoring")
         began = context.clock.monotonic()
-        restored, ends = context.retry("the state topic", lambda: self._restore_reachable(wanted))
-        self._ends.note(ends)
+        restored = context.retry("the state topic", lambda: self._restore_reachable(wanted))
         offsets = {partition: fold.next_offset for partition, fold in restored.items()}
         for partition in self._membership.activate(offsets):
             self.folds[partition] = restored[partition]
@@ -90,7 +89,7 @@ class AssignedPartitions:
                 "partitions released without a last checkpoint", error=str(error)
             )
 
-    def _restore_reachable(self, wanted: frozenset[Partition]) -> Restored:
+    def _restore_reachable(self, wanted: frozenset[Partition]) -> dict[Partition, PartitionFold]:
         """Restore the partitions whose broker answers; note the other partitions as waiting."""
         self.awaiting_restore -= wanted
         try:
@@ -105,7 +104,7 @@ class AssignedPartitions:
                 error=str(error),
             )
             reachable = wanted - unreachable
-            restored = self._restorer.restore(reachable) if reachable else ({}, {})
+            restored = self._restorer.restore(reachable) if reachable else {}
             self._ends.mark_unreachable(unreachable)
             self.awaiting_restore |= unreachable
             return restored

@@ -19,23 +19,26 @@ from calmstream.consumer.runtime.foreign_records import ForeignRecordCounter, ke
 from calmstream.consumer.runtime.read_topics import PatientReader
 from calmstream.consumer.tally.folding.admission import AdmissionControl
 from calmstream.consumer.tally.folding.fold import PartitionFold
-from calmstream.consumer.tally.log_ends import lost_records
+from calmstream.consumer.tally.log_ends import EndWatch, lost_records
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.state import PartitionState, decode_state, partition_key
-
-Restored = tuple[dict[Partition, PartitionFold], dict[Partition, int]]
-"""The folds of restored partitions, and the ends of their logs then."""
 
 
 class Restorer:
     """Creates folds from checkpoints."""
 
     def __init__(
-        self, context: TallyContext, reader: Reader, topics: Topics, keep_alive: Callable[[], None]
+        self,
+        context: TallyContext,
+        reader: Reader,
+        topics: Topics,
+        ends: EndWatch,
+        keep_alive: Callable[[], None],
     ) -> None:
         self._plan = context.plan
         self._names = context.names
         self._topics = topics
+        self._ends = ends
         self._reader = PatientReader(
             reader,
             topics,
@@ -44,7 +47,7 @@ class Restorer:
             keep_alive=keep_alive,
         )
 
-    def restore(self, partitions: Collection[Partition]) -> Restored:
+    def restore(self, partitions: Collection[Partition]) -> dict[Partition, PartitionFold]:
         """Restore input partitions; counting continues at ``next_offset`` of each checkpoint."""
         infos = self._topics.describe(sorted({partition.topic for partition in partitions}))
         states = newest_states(self._plan, self._names, partitions, self._reader)
@@ -62,7 +65,8 @@ class Restorer:
                 folds[p] = PartitionFold(self._plan, group, admissions[p], states[p])
             else:
                 folds[p] = PartitionFold.start(self._plan, group, infos[p.topic].id)
-        return folds, ends
+        self._ends.note(ends)
+        return folds
 
     def counted_everywhere(self) -> bool:
         """Return whether the state has every partition, read to its end, all windows closed."""

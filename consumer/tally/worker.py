@@ -69,7 +69,9 @@ class RunningWorker:
             self.outbox = WriteOutbox(context, sink, membership.guard)
             self.ticker = Ticker(context, sink, membership.guard)
             self.ends = EndWatch(topics, context.clock, config.topic_check_seconds)
-            self.restorer = Restorer(context, self._reader, topics, membership.keep_alive_or_stop)
+            self.restorer = Restorer(
+                context, self._reader, topics, self.ends, membership.keep_alive_or_stop
+            )
             self.assigned = AssignedPartitions(
                 context,
                 membership=membership,
@@ -112,7 +114,7 @@ class RunningWorker:
             for window in outcome.closed:
                 write_closed(self._context, self.outbox, chunk.partition, window)
             for index, rejected in outcome.rejected.items():
-                write_dead_letter(self._context, self.outbox, good.record(index), rejected)
+                write_dead_letter(self._context, self.outbox, good.record(index), *rejected)
             at = outcome.stop
             if len(self.outbox) > 4 * MAX_WRITES:
                 self.outbox.drain(self.membership.keep_alive_or_stop)

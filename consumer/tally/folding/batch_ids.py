@@ -18,9 +18,6 @@ ID_BYTES = 16
 Ids = NDArray[np.uint64]
 """Ids as two words each: shape (n, 2)."""
 
-Words = NDArray[np.uint64]
-_Indices = NDArray[np.int64]
-
 # The index grows when it is fuller than _FULL; after that it is fuller than 0.53.
 _FULL = 0.75
 _GROWTH = 1.4
@@ -36,10 +33,10 @@ def as_ids(keys: bytes | bytearray) -> Ids:
     return np.frombuffer(keys, np.uint64).reshape(-1, 2)
 
 
-def hashes(ids: Ids) -> Words:
+def hashes(ids: Ids) -> NDArray[np.uint64]:
     """Return the keyed hash of each id, the same for the lifetime of the process: shape (n,)."""
     octets = np.ascontiguousarray(ids).view(np.uint8)
-    mixed: Words = _TABLES[0][octets[:, 0]]
+    mixed: NDArray[np.uint64] = _TABLES[0][octets[:, 0]]
     for i in range(1, ID_BYTES):
         mixed ^= _TABLES[i][octets[:, i]]
     return mixed
@@ -61,7 +58,7 @@ class BatchIds:
     def __len__(self) -> int:
         return len(self._ids) // ID_BYTES
 
-    def contains(self, ids: Ids, mixed: Words | None = None) -> NDArray[np.bool_]:
+    def contains(self, ids: Ids, mixed: NDArray[np.uint64] | None = None) -> NDArray[np.bool_]:
         """Return whether each id is in the set: shape (n,). Expected cost: O(n)."""
         found = np.zeros(len(ids), np.bool_)
         if not self._ids:
@@ -85,7 +82,7 @@ class BatchIds:
         equal: NDArray[np.bool_] = (kept[:, 0] == ids[:, 0]) & (kept[:, 1] == ids[:, 1])
         return equal
 
-    def add_all(self, ids: Ids, mixed: Words | None = None) -> None:
+    def add_all(self, ids: Ids, mixed: NDArray[np.uint64] | None = None) -> None:
         """Add different ids that are not in the set. Amortised expected cost: O(n)."""
         first = len(self)
         self._ids += ids.tobytes()
@@ -111,7 +108,7 @@ class BatchIds:
         self._table = np.zeros(0, np.uint32)  # frees the old index before the new one is made
         self._table = np.zeros(size, np.uint32)
 
-    def _index(self, first: int, last: int, mixed: Words | None = None) -> None:
+    def _index(self, first: int, last: int, mixed: NDArray[np.uint64] | None = None) -> None:
         """Enter the ids at the positions from ``first`` up to, not including, ``last``."""
         table = self._table
         mixed = hashes(as_ids(self._ids)[first:last]) if mixed is None else mixed
@@ -127,8 +124,8 @@ class BatchIds:
 
     # The high half of a hash gives the first slot, the low half the tag.
 
-    def _starts(self, mixed: Words) -> _Indices:
+    def _starts(self, mixed: NDArray[np.uint64]) -> NDArray[np.int64]:
         return ((mixed >> np.uint64(32)) * np.uint64(self._size) >> np.uint64(32)).astype(np.int64)
 
-    def _tags(self, mixed: Words) -> NDArray[np.uint32]:
+    def _tags(self, mixed: NDArray[np.uint64]) -> NDArray[np.uint32]:
         return mixed.astype(np.uint32) & self._tag_mask

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +17,6 @@ from calmstream.estimators.wire.joined import Joined
 from calmstream.estimators.wire.state import ClosedWindow, PartitionState, WindowCount
 
 
-class Rejected(NamedTuple):
-    """A rejection, and its number among those of its reason and window so far."""
-
-    rejection: Rejection
-    number: int
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkOutcome:
     """The effect of consecutive records of a chunk.
@@ -33,14 +25,15 @@ class ChunkOutcome:
         stop: index in the chunk of the first record that was not folded.
         reports: number of reports that were counted of each folded record, shape (records,), int64.
         closed: the windows that the time of the first record closed, in order, also empty ones.
-        rejected: the rejected records by index in the chunk, ascending. Every other record is an
-            accepted batch, or a tick without reports.
+        rejected: by index in the chunk, ascending, the rejection of a record and its number among
+            those of its reason and window so far. Every other record is an accepted batch, or a
+            tick without reports.
     """
 
     stop: int
     reports: NDArray[np.int64]
     closed: tuple[ClosedWindow, ...]
-    rejected: Mapping[int, Rejected]
+    rejected: Mapping[int, tuple[Rejection, int]]
 
 
 def zero_count(plan: Plan, group: int) -> WindowCount:
@@ -116,7 +109,7 @@ class PartitionFold:
             counts = self._mechanism.tally(same.columns, same.view, views)
             np.add(tally.counts, counts, out=tally.counts)
 
-    def _reject(self, rejection: Rejection, clock: int) -> Rejected:
+    def _reject(self, rejection: Rejection, clock: int) -> tuple[Rejection, int]:
         """Count a rejected record in the window of the clock, or in the nearest open one.
 
         After the last window has closed, it is counted in the total.
@@ -130,7 +123,7 @@ class PartitionFold:
             self._total = count
         else:
             self._open[number] = count
-        return Rejected(rejection, of_reason)
+        return rejection, of_reason
 
     def _window(self, number: int) -> WindowCount:
         window = self._open.get(number)

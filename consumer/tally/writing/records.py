@@ -7,9 +7,10 @@ from functools import partial
 
 from calmstream.broker.topic_facts import MAX_DEAD_LETTER_BYTES
 from calmstream.broker.transport import Partition, Record
+from calmstream.common.errors import Rejection
 from calmstream.consumer.metrics import tally as m
 from calmstream.consumer.runtime.context import TallyContext
-from calmstream.consumer.tally.folding.fold import PartitionFold, Rejected
+from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.writing.outbox import Write, WriteOutbox
 from calmstream.estimators.wire.dead_letter import DeadLetter, content_hash
 from calmstream.estimators.wire.state import (
@@ -40,13 +41,13 @@ def write_closed(
 
 
 def write_dead_letter(
-    context: TallyContext, outbox: WriteOutbox, record: Record, rejected: Rejected
+    context: TallyContext, outbox: WriteOutbox, record: Record, rejection: Rejection, number: int
 ) -> None:
     """Write the first bytes of a rejected record, and headers with the reason and its origin.
 
-    To write it twice does no harm.
+    ``number`` counts the rejections of its reason and window. To write it twice does no harm.
     """
-    (rejection, number), damage = rejected, record.damage
+    damage = record.damage
     context.metrics.inc(m.REJECTIONS, reason=rejection.reason.value)
     if number > KEPT_PER_REASON:
         context.metrics.inc(m.DEAD_LETTERS_OMITTED)

@@ -9,6 +9,7 @@ import pytest
 
 from calmstream.broker.transport import Partition, TopicInfo
 from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.consumer.tally.log_ends import EndWatch
 from calmstream.consumer.tally.restore import Restorer, check_log
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.wire.state import (
@@ -67,12 +68,13 @@ def test_a_log_that_agrees_with_the_state_is_read(record: Any, start: int, end: 
 
 def restorer(stage: Stage, reader: Any = None, clock: ManualClock | None = None) -> Restorer:
     context = worker_context(stage.plan, clock or ManualClock(), retry_seconds=1.0)
-    return Restorer(context, reader or stage.broker.reader(), stage.topics, lambda: None)
+    ends = EndWatch(stage.topics, context.clock, 1.0)
+    return Restorer(context, reader or stage.broker.reader(), stage.topics, ends, lambda: None)
 
 
 def restored(stage: Stage, reader: Any = None) -> Any:
     """Return the fold of the only partition as a worker restores it."""
-    return restorer(stage, reader).restore([stage.input()])[0][stage.input()]
+    return restorer(stage, reader).restore([stage.input()])[stage.input()]
 
 
 def put(stage: Stage, key: bytes, value: bytes, partition: int = 0) -> None:
@@ -116,7 +118,7 @@ def test_all_groups_of_a_state_partition_are_restored_in_one_read() -> None:
             write(stage, group, partition, group + 1)
     reader = Counting(stage.broker.reader())
     everything = [stage.input(p, g) for g in range(3) for p in range(2)]
-    found, _ = restorer(stage, reader).restore(everything)
+    found = restorer(stage, reader).restore(everything)
     assert {p: fold.next_offset for p, fold in found.items()} == {
         stage.input(p, g): g + 1 for g in range(3) for p in range(2)
     }
@@ -165,14 +167,10 @@ def test_foreign_values_in_the_state_topic_are_passed(value: bytes) -> None:
     put(stage, partition_key(0, 0), value)
     raw = frame(b"no records", 3, codec=ZSTD)
     stage.broker.append_batch(Partition(stage.names.state, 0), raw)
-    folds, ends = restorer(stage).restore([stage.input()])
-    end = ends[stage.input()]
-    assert (
-        folds[stage.input()].next_offset
-        == end
-        == stage.topics.log_ends([stage.input()])[stage.input()]
-        > 0
-    )
+    made = restorer(stage)
+    counted = made.restore([stage.input()])[stage.input()].next_offset
+    assert counted == made._ends.end(stage.input())
+    assert counted == stage.topics.log_ends([stage.input()])[stage.input()] > 0
 
 
 @pytest.mark.parametrize("value", FOREIGN)
