@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import TypeVar
 
+from calmstream.broker.topic_watch import TopicWatch
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock
 from calmstream.common.errors import CalmstreamError, MissingTopic, RecoverableError
@@ -66,6 +67,7 @@ class PlanService:
         )
         # The following belong to the thread.
         self._topic: SnapshotTopic | None = None
+        self._watch: TopicWatch | None = None
         self._caught_up = False
         self._topic_trouble: Refused | None = None
         # The following belong to the jobs; one runs at a time.
@@ -102,8 +104,8 @@ class PlanService:
         return None if found is not None and found.problem is Problem.NOT_KEPT else found
 
     def silent_seconds(self) -> float:
-        topic = self._topic
-        return 0.0 if topic is None else topic.watch.silent_seconds()
+        watch = self._watch
+        return 0.0 if watch is None else watch.silent_seconds()
 
     def require_results(self) -> None:
         trouble = self._topic_trouble
@@ -128,21 +130,24 @@ class PlanService:
         self._close_topic()
 
     def _follow(self) -> None:
-        if self._topic is None:
-            self._topic = SnapshotTopic(
+        topic, watch = self._topic, self._watch
+        if topic is None or watch is None:
+            self._close_topic()
+            self._topic = topic = SnapshotTopic(
                 self.plan, self._broker, self.names, self._clock, _LOG.warning
             )
+            self._watch = watch = topic.watched()
             self.results.clear()
             self._caught_up = False
         checked = self._clock.monotonic() - CHECK_SECONDS
         while not self._stop.is_set():
-            self._topic.watch.turn()
-            found = self._topic.sets(_POLL_SECONDS)
+            watch.turn()
+            found = topic.sets(_POLL_SECONDS)
             for snapshot in found or ():
                 self._take(snapshot)
             due = self._clock.monotonic() - checked >= CHECK_SECONDS
             if found is None and (due or not self._caught_up):
-                self._check_end(self._topic)
+                self._check_end(topic)
                 checked = self._clock.monotonic()
 
     def _take(self, snapshot: Snapshot) -> None:
@@ -173,7 +178,7 @@ class PlanService:
     def _close_topic(self) -> None:
         if self._topic is not None:
             self._topic.close()
-        self._topic = None
+        self._topic = self._watch = None
 
     def _with_history(self, job: Callable[[History], T]) -> T:
         if self._history is None or self._history_trouble is not None:
@@ -211,7 +216,6 @@ class PlanService:
             self._tried = self._clock.monotonic()
 
     def _prepare(self) -> None:
-        """Fit what is mostly asked for first."""
         for windows in (TOTAL, LATEST):
             with suppress(CalmstreamError):  # whoever asks gets the reason
                 if self._history is not None:

@@ -41,7 +41,6 @@ class _Series:
     peer: str
 
     def axes(self) -> tuple[list[str], list[list[str]]]:
-        """Return the names of the axes, given ones first, and their labels."""
         domain = self.service.plan.domain
         try:
             groupings = parse(self.group, domain)

@@ -78,7 +78,6 @@ CREATE VIEW calmstream.statistics AS
 
 
 def create(connection: psycopg.Connection[Any]) -> None:
-    """Create the schema ``calmstream`` with its tables, if it is not there, in one transaction."""
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
         version = _version(connection)

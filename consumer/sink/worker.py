@@ -76,20 +76,17 @@ class SinkWorker:
     def start(self, stop: threading.Event) -> None:  # noqa: ARG002 - its waits are short
         self._target.check_plan(self._plan)
         self._topic = SnapshotTopic(
-            self._plan,
-            self._broker,
-            self._names,
-            self._clock,
-            self._log.warning,
-            check_seconds=self._check_seconds,
-            retry_seconds=self._retry_seconds,
+            self._plan, self._broker, self._names, self._clock, self._log.warning
+        )
+        self._watch = self._topic.watched(
+            check_seconds=self._check_seconds, retry_seconds=self._retry_seconds
         )
         self.health.ready()
 
     def turn(self) -> bool:
         """Take what has arrived; store it when nothing more has, or when it is much."""
         assert self._topic is not None
-        watch = self._topic.watch
+        watch = self._watch
         self.health.turned()
         watch.turn()
         self.health.watched(watch.silent_seconds, watch.fault)

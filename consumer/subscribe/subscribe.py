@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from typing import Literal
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.transport import Broker, Partition
+from calmstream.broker.transport import Broker
 from calmstream.common.clock import SystemClock
-from calmstream.consumer.runtime.read_topics import TopicReader, followed
+from calmstream.consumer.runtime.read_topics import followed
 from calmstream.consumer.subscribe.assembler import Snapshot
-from calmstream.consumer.subscribe.snapshot_topic import SetReader
+from calmstream.consumer.subscribe.snapshot_topic import SnapshotTopic
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 
@@ -79,13 +79,13 @@ def subscribe(
     wanted = frozenset(map(Kind, kinds))
     stop = threading.Event() if stop is None else stop
     with ExitStack() as stack:
-        clock, topic = SystemClock(), [Partition(names.snapshots, 0)]
-        source = stack.enter_context(closing(TopicReader(connected(broker, stack), topic, clock)))
-        sets = SetReader(plan, _LOG.warning)
+        clock, connection = SystemClock(), connected(broker, stack)
+        topic = SnapshotTopic(plan, connection, names, clock, _LOG.warning)
+        stack.callback(topic.close)
         latest = from_window == "latest"
         order = DeliveryOrder(0 if latest or from_window is None else int(from_window), latest)
         for record in followed(
-            source,
+            topic,
             clock,
             stop,
             follow=follow,
@@ -96,7 +96,7 @@ def subscribe(
             if record is None:
                 yield from order.at_end()
                 continue
-            snapshot = sets.read(record)
+            snapshot = topic.read(record)
             if snapshot is not None and snapshot.kind in wanted:
                 yield from order.take(snapshot)
 
@@ -129,7 +129,6 @@ class DeliveryOrder:
         return self._skipping or bool(self._held)
 
     def take(self, snapshot: Snapshot) -> Iterator[Snapshot]:
-        """Take a complete set; yield the sets that can be delivered now."""
         kind, window = snapshot.kind, snapshot.window
         if window < self._first:
             return
@@ -146,7 +145,6 @@ class DeliveryOrder:
                 yield held
 
     def at_end(self) -> Iterator[Snapshot]:
-        """Yield the sets that can be delivered at the end of the topic."""
         held = sorted(self._held.values(), key=lambda s: (s.window, list(Kind).index(s.kind)))
         self._held.clear()
         if self._skipping:

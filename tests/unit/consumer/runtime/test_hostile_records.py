@@ -60,6 +60,7 @@ def test_no_role_stops_at_what_somebody_else_wrote(early: bool) -> None:
         assert history.ask(["a0"]).reports > 0
     topics, reader = bench.broker.topics(), bench.broker.reader()
     topic = SnapshotTopic(bench.plan, bench.broker, bench.names, SystemClock(), print)
+    topic.start()
     followed = list[tuple[int, Kind]]()
     while not topic.at_end():
         followed += [(one.window, one.kind) for one in topic.sets(0.1) or ()]
