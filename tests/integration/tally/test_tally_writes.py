@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 import pytest
 
@@ -33,23 +32,6 @@ def test_no_checkpoint_passes_an_unacknowledged_dead_letter() -> None:
     again = stage.worker()
     stage.turns(again)
     assert stage.states()[-1].next_offset == 1
-
-
-def test_no_checkpoint_passes_an_unacknowledged_closed_record() -> None:
-    stage = Stage(small_plan())
-    worker = stage.worker()
-    stage.turns(worker, count=1)
-
-    def fail_closed(partition: Partition, key: bytes | None, value: bytes | None) -> Any:
-        closed = partition.topic == stage.names.state and parse_key(key)[2] is not None
-        return SendFault.FAIL if closed else SendFault.NONE
-
-    stage.broker.faults.on_send = fail_closed
-    stage.move_to(14)
-    stage.batch(1, [1])
-    with pytest.raises(FatalError, match="not acknowledged"):
-        stage.turns(worker, count=10)
-    assert stage.state_records() == []
 
 
 def test_the_closed_record_comes_before_the_partition_record_that_lets_it_go() -> None:

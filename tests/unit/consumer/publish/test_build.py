@@ -14,7 +14,6 @@ from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.marginal import Marginal
 from calmstream.estimators.plan import Guarantee
-from calmstream.estimators.plan.loss import loss_plan
 from calmstream.estimators.wire.snapshot import Kind, parse_key
 from calmstream.estimators.wire.state import WindowCount
 from tests.support.publisher import START, count_of, published_plan
@@ -67,22 +66,9 @@ def test_a_total_starts_with_the_plan() -> None:
     assert manifest.marginals[0].startswith("2/total/")
 
 
-@pytest.mark.parametrize(
-    ("guarantee", "windows", "epsilon", "plan"),
-    [
-        (Guarantee(), 7, "1", "1"),
-        (Guarantee("w-event", 3), 7, "1", "3"),
-        (Guarantee("w-event", 3), 6, "1", "2"),
-        (Guarantee("w-event", 3), 2, "0.3", "0.3"),
-        (Guarantee("w-event", 2), 6, "0.1", "0.3"),
-        (Guarantee("w-event", 2), 20, "0.5", "5.0"),
-    ],
-)
-def test_losses_follow_from_the_guarantee(
-    guarantee: Guarantee, windows: int, epsilon: str, plan: str
-) -> None:
-    stated = published_plan(windows=windows, guarantee=guarantee, epsilon=epsilon)
-    assert loss_plan(stated) == plan
+def test_the_loss_over_a_plan_follows_from_its_guarantee() -> None:
+    plan = published_plan(windows=20, guarantee=Guarantee("w-event", 2), epsilon="0.5")
+    assert build_set(plan, merged()).manifest.loss_plan == "5.0"
 
 
 def test_the_same_counts_give_the_same_bytes() -> None:

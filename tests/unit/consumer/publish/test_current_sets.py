@@ -54,12 +54,6 @@ def test_the_manifest_states_what_the_tables_rest_on(bench: Bench) -> None:
     assert set(last.tracking["anew"]) == {0}
 
 
-def test_errors_shrink_while_nothing_moves(bench: Bench) -> None:
-    work(bench.publication())
-    errors = [one.marginals["a0",].noise_floor for _, one in sorted(current(bench).items())]
-    assert errors[-1] < 0.4 * errors[0]
-
-
 def test_another_publisher_writes_the_same_bytes(bench: Bench) -> None:
     work(bench.publication())
     other = Bench(bench.plan, track=True)

@@ -114,35 +114,6 @@ def test_every_window_gets_one_final_and_one_total_in_order(bench: Bench) -> Non
     assert publisher.finished
 
 
-def test_a_final_waits_for_every_partition(bench: Bench) -> None:
-    first, second = bench.logs
-    first.report(0, 1).close(0)
-    second.report(0, 2)
-    for record in (first.closed(0), first.state()):
-        bench.put(first, record)
-    bench.put(second, second.state())
-    publisher = bench.publisher()
-    work(publisher)
-    assert bench.kinds() == [(0, EARLY)]
-    assert bench.shown()[0].revision == (1, 1)
-    second.close(0)
-    bench.put(second, second.closed(0))
-    work(publisher)
-    assert bench.kinds() == [(0, EARLY), (0, FINAL), (0, TOTAL)]
-
-
-def test_windows_without_reports_become_final_without_tables() -> None:
-    bench = Bench(published_plan())
-    for log in bench.logs:
-        log.close(0).close(1)
-    bench.logs[0].report(1)
-    bench.put_all()
-    work(bench.publisher())
-    assert bench.kinds() == [(0, FINAL), (0, TOTAL), (1, FINAL), (1, TOTAL)]
-    assert all(s.manifest.reports == 0 and not s.marginals for s in bench.shown())
-    assert len(bench.snapshot_records()) == 4
-
-
 def test_a_manifest_is_not_written_before_its_tables_are_acknowledged(bench: Bench) -> None:
     bench.close_all(windows=1)
     bench.put_all()
@@ -153,17 +124,6 @@ def test_a_manifest_is_not_written_before_its_tables_are_acknowledged(bench: Ben
     assert [key for key, _ in bench.snapshot_records()] == [b"0/final/a0+a1"]
     work(publication)
     assert bench.kinds() == [(0, FINAL), (0, TOTAL)]
-
-
-def test_a_complete_set_is_not_written_again(bench: Bench) -> None:
-    bench.close_all()
-    bench.put_all()
-    work(bench.publication())
-    before = bench.snapshot_records()
-    work(bench.publication())
-    bench.broker.compact(bench.names.snapshots)
-    work(bench.publication())
-    assert bench.snapshot_records() == before
 
 
 @pytest.mark.parametrize("kind", [EARLY, FINAL])

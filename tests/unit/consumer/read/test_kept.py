@@ -34,7 +34,6 @@ def test_counts_alone_say_what_questions_need_of_a_final(bench: Bench) -> None:
     bench.topics.delete([bench.names.snapshots])
     kept = reading(bench)
     assert kept.windows() == list(range(WINDOWS))
-    assert max(kept.windows()) == WINDOWS - 1
     for window in range(WINDOWS):
         assert kept.revision(window) == tuple(log.closed_at(window) for log in bench.logs)
         assert kept.suspicious(window) == (window == FORGED)
@@ -45,8 +44,7 @@ def test_a_window_without_the_counts_of_one_group_is_not_kept(bench: Bench) -> N
     late = [record for record in left if record.key == b"4/0001"]
     kept = reading(bench)
     assert kept.windows() == [0, 2, 3]
-    assert max(kept.windows()) == 3
     for record in late:
         bench.sink.send(bench.names.counts, record.key, record.value, partition=0).wait(5)
     kept.refresh()
-    assert max(kept.windows()) == 4
+    assert kept.windows() == [0, 2, 3, 4]
