@@ -50,7 +50,6 @@ class PartitionReport:
 
     @property
     def lag(self) -> int:
-        """The number of records that no checkpoint counts yet."""
         return max(self.log_end - self.next_offset, 0)
 
     @property
@@ -133,7 +132,6 @@ def inspect(plan: Plan, broker: Broker, names: TopicNames, clock: Clock) -> Insp
 
 
 def _published(plan: Plan, names: TopicNames, reading: PatientReader) -> tuple[set[int], set[int]]:
-    """Return the windows with a final manifest, and those with an early one."""
     windows: dict[Kind, set[int]] = {kind: set() for kind in Kind}
     foreign = ForeignRecordCounter(structlog.get_logger("calmstream.inspect").warning)
     for record in reading.whole([Partition(names.snapshots, 0)]):

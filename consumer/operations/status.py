@@ -113,7 +113,6 @@ def _health(plan: Plan, found: Inspection, missing: str, now_ms: int) -> tuple[s
 
 
 def _lateness(plan: Plan, found: Inspection, now_ms: int) -> str:
-    """Return what is late, in words; empty if nothing is."""
     uncounted = f"records not counted yet: {found.lag:,}"
     missing = _due(plan, now_ms) - found.windows.final
     if missing > 0:

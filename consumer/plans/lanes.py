@@ -30,7 +30,6 @@ class Lanes:
         self._threads = 0
 
     def free(self) -> bool:
-        """Return whether another call can begin now."""
         self._forget_ended()
         return len(self._began) < self._most and self._number_quick() < self._quick
 

@@ -176,7 +176,6 @@ class PlansRole:
                 self._sort_out(served, error)
 
     def _sort_out(self, served: ServedPlan, error: BaseException) -> None:
-        """Decide whether a fault concerns one plan or the process."""
         whole = isinstance(error, (MemoryError, BrokerUnreachable))
         if whole or not isinstance(error, Exception):
             raise error

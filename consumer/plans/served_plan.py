@@ -129,7 +129,6 @@ class ServedPlan:
         return pause
 
     def give_back(self) -> None:
-        """Give the shares of clients and the series of metrics back."""
         if not self.given_back:
             self.given_back = True
             self.broker.close()

@@ -90,7 +90,6 @@ class TopicFollower:
 
     @property
     def caught_up(self) -> bool:
-        """Whether all topics were read to their ends once."""
         return not self._unread
 
     def has_read(self, manifest: int, counts: int) -> bool:

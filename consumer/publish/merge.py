@@ -39,7 +39,6 @@ class MergedWindow:
 
     @property
     def tallies(self) -> tuple[Tally, ...]:
-        """The tallies, one for each group, which are the input of a method's ``fit``."""
         return tuple(count.tally for count in self.counts)
 
     @property

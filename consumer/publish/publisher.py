@@ -62,7 +62,6 @@ class Publisher:
         return session is not None and session.caught_up and session.finished
 
     def start(self, stop: threading.Event) -> None:
-        """Verify the topics and join the group."""
         context, self._context.stop = self._context, stop
         topics, plan, names = self._broker.topics(), context.plan, context.names
         found = context.retry("the broker", lambda: verify_topics(plan, names, topics))

@@ -80,7 +80,6 @@ class Schedule:
         self._sent[set_id] = _Sent(manifest, counts, attempts, again_at)
 
     def _forget_completed(self) -> None:
-        """Forget the sets that were read back complete."""
         completeness = self._follower.completeness
         for closed in [one for one in self._sent if completeness.complete(*one)]:
             del self._sent[closed]

@@ -41,7 +41,6 @@ class Measures:
         self._newest_final = -1
 
     def found(self, manifest: Manifest, assembler: SnapshotAssembler) -> None:
-        """Set the metrics of a final or total that was read complete."""
         self._metrics.set(m.WINDOWS_FINAL, assembler.count(Kind.FINAL))
         if manifest.kind is Kind.TOTAL:
             self._show_shares(manifest)
@@ -127,7 +126,6 @@ class PublishingSession:
 
     @property
     def caught_up(self) -> bool:
-        """Whether all topics were read to their ends once."""
         return self.follower.caught_up
 
     @property
@@ -162,7 +160,6 @@ class PublishingSession:
         self._sink.close(timeout)
 
     def _begin(self) -> _Due | None:
-        """Begin the estimate of the set that is due, if one is."""
         merged = self.schedule.next()
         if merged is None:
             return None

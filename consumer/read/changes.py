@@ -118,7 +118,6 @@ def changes_of_plans(
 
 
 def _counted(history: History, windows: Windows, which: str) -> Counted:
-    """Return the counts of one side; an error says what to choose."""
     try:
         return history.counted(windows)
     except NoAnswer as error:

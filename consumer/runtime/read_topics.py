@@ -158,7 +158,6 @@ class TopicReader:
         self._place()
 
     def poll(self, seconds: float) -> list[Record]:
-        """Return the records of one poll."""
         if not self._placed:
             self.start()
         return self._reader.poll(seconds, _POLL_RECORDS)

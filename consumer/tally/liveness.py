@@ -92,7 +92,6 @@ class Liveness:
             self._reached[partition] = position, now
 
     def _stalled(self, seconds: float, now: float) -> list[Partition]:
-        """Return the partitions that have stood still, not at their end, for this time."""
         return sorted(p for p, (_, since) in self._reached.items() if now - since > seconds)
 
     def _show(self, partition: Partition, fold: PartitionFold) -> None:

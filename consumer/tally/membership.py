@@ -62,7 +62,6 @@ class Membership:
         self.keep_alive()
 
     def guard(self) -> None:
-        """Check that this worker may still write."""
         seconds = self._clock.monotonic() - self._last_poll
         if seconds > self._config.session_seconds:
             raise FatalError(
@@ -71,7 +70,6 @@ class Membership:
             )
 
     def take_changes(self) -> AssignmentChanges:
-        """Return the changes of the assignment since the last call."""
         changes, self._changes = self._changes, AssignmentChanges()
         return changes
 

@@ -139,7 +139,6 @@ class RunningWorker:
 
 
 def _impossible_time(record: Record, now_ms: int) -> FatalError:
-    """Return the error about a record whose time must not advance the log's clock."""
     if not record.append_time:
         return FatalError(
             f"{record.partition} offset {record.offset}: the sender set the time; set "
@@ -205,7 +204,6 @@ class TallyWorker:
         return bool(records)
 
     def over(self) -> bool:
-        """Return whether the plan has ended, and every partition was counted to its end."""
         return self._over
 
     def checkpoint(self, deadline: float | None = None) -> None:

@@ -37,7 +37,6 @@ class ChunkOutcome:
 
 
 def zero_count(plan: Plan, group: int) -> WindowCount:
-    """Return the counts of a window of this group without any record."""
     return WindowCount(Tally.zero(len(plan.groups[group].views), plan.mechanisms[group].width))
 
 

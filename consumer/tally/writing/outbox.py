@@ -93,7 +93,6 @@ class WriteOutbox:
                 self._attempt(write)
 
     def drain(self, keep_alive: Callable[[], None], deadline: float | None = None) -> None:
-        """Block until every write is acknowledged."""
         pause = _FIRST_PAUSE
         self.settle()
         while self._pending:
