@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from calmstream.common.errors import InvalidInput
@@ -74,16 +74,8 @@ def summary(
     for attribute in about:
         if joint.labels[names.index(attribute.name)] != attribute.labels:
             raise InvalidInput(f"summary: the labels of {attribute.name!r} cannot be grouped")
-    more: tuple[str, ...] = ()
-    if len(about) == 2:
-        rows = [correlate(joint, *about)]
-    else:
-        rows, more = summarise(joint, about[0], statistics)
-    table = TableSummary(
-        attributes=tuple(attribute.name for attribute in about),
-        unit=about[0].unit if len(about) == 1 else "",
-        given=tuple(given),
-        flags=tuple(dict.fromkeys((*joint.flags, *counted.flags, *more))),
-        rows=tuple(rows),
-    )
+    pair = len(about) == 2
+    table = correlate(joint, *about) if pair else summarise(joint, about[0], statistics)
+    flags = dict.fromkeys((*joint.flags, *counted.flags, *table.flags))
+    table = replace(table, flags=tuple(flags))
     return Summary(table, counted.windows, joint.reports, counted.revision, plan)

@@ -81,12 +81,8 @@ def _raw_split(text: str, separator: str) -> list[str]:
     return [*parts, text[begin:]]
 
 
-def _quoted(text: str) -> bool:
-    return text.startswith('"')
-
-
 def _unquoted(text: str) -> str:
-    if not _quoted(text):
+    if not text.startswith('"'):
         return text
     if len(text) < 2 or not text.endswith('"'):
         raise InvalidInput(f"group: {text!r}: a text follows a quote")
@@ -140,7 +136,7 @@ def _codes(attribute: Attribute, member: str) -> list[int]:
     labels, plain = attribute.labels, _unquoted(member)
     if plain in labels:
         return [labels.index(plain)]
-    if _quoted(member):
+    if member.startswith('"'):
         raise InvalidInput(f"attribute {attribute.name!r} has no label {plain!r}")
     first, dots, last = member.partition("..")
     if dots and first.strip() in labels and last.strip() in labels:

@@ -56,10 +56,7 @@ def published_summaries(
         return ()
     if len(found) == 2 and _rank(found[0]) == _rank(found[1]) == 2:
         joint = _joint(model, domain, found) if RANK in statistics else None
-        if joint is None:
-            return ()
-        names = tuple(attribute.name for attribute in found)
-        return (TableSummary(names, "", (), (), (correlate(joint, *found),)),)
+        return () if joint is None else (correlate(joint, *found),)
     *given, about = sorted(found, key=_rank)
     if _rank(about) == 0 or (given and _rank(given[0]) == _rank(about)):
         return ()
@@ -67,18 +64,7 @@ def published_summaries(
     if isinstance(about.kind, Choice):
         asked = [SHARE_OF_OPTION]
     joint = _joint(model, domain, [*given, about]) if asked else None
-    if joint is None:
-        return ()
-    rows, flags = summarise(joint, about, asked)
-    return (
-        TableSummary(
-            attributes=(about.name,),
-            unit=about.unit,
-            given=tuple(attribute.name for attribute in given),
-            flags=flags,
-            rows=tuple(rows),
-        ),
-    )
+    return () if joint is None else (summarise(joint, about, asked),)
 
 
 def _joint(model: Model, domain: Domain, order: Sequence[Attribute]) -> GroupedTable | None:
@@ -93,9 +79,7 @@ def _rank(attribute: Attribute) -> int:
     return int(isinstance(attribute.kind, Choice))
 
 
-def summarise(
-    joint: GroupedTable, attribute: Attribute, statistics: Sequence[str]
-) -> tuple[list[TableStatistics], tuple[str, ...]]:
+def summarise(joint: GroupedTable, attribute: Attribute, statistics: Sequence[str]) -> TableSummary:
     """Return the statistics of the last attribute of a table, and flags about them."""
     own = _levels(attribute, statistics)
     asked = {text: _statistic(attribute, own, text) for text in statistics}
@@ -106,16 +90,23 @@ def summarise(
         found = Distribution(own, table[place], covariance[np.ix_(place, place)])
         values = (_named(text, statistic(found)) for text, statistic in asked.items())
         rows.append(TableStatistics(labels, tuple(values)))
-    return rows, _flags(attribute, statistics)
+    return TableSummary(
+        attributes=(attribute.name,),
+        unit=attribute.unit,
+        given=joint.attributes[:-1],
+        flags=_flags(attribute, statistics),
+        rows=tuple(rows),
+    )
 
 
-def correlate(joint: GroupedTable, first: Attribute, second: Attribute) -> TableStatistics:
+def correlate(joint: GroupedTable, first: Attribute, second: Attribute) -> TableSummary:
     """Return the rank correlation of the two attributes of an ungrouped table."""
     rows, columns = (_levels(one, [RANK]).size for one in (first, second))
     place = np.arange(joint.table.size).reshape(joint.table.shape)[:rows, :columns].ravel()
     covariance = _covariance(joint)[np.ix_(place, place)]
     found = rank_correlation(joint.raw.ravel()[place].reshape(rows, columns), covariance)
-    return TableStatistics((), (_named(RANK, found),))
+    row = TableStatistics((), (_named(RANK, found),))
+    return TableSummary((first.name, second.name), "", (), (), (row,))
 
 
 def _named(name: str, found: Value) -> Statistic:

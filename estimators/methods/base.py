@@ -24,16 +24,11 @@ from calmstream.estimators.tally import Tally
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """The groups and parameters with which a method would collect.
-
-    Attributes:
-        parameters: everything that ``fit`` needs beyond the groups.
-        reason: the choices and the reasons for them, one line each, for people.
-    """
+    """The groups and parameters with which a method would collect."""
 
     groups: tuple[Group, ...]
-    parameters: Mapping[str, Any]
-    reason: tuple[str, ...]
+    parameters: Mapping[str, Any]  # everything that ``fit`` needs beyond the groups
+    reason: tuple[str, ...]  # the choices and the reasons for them, one line each, for people
 
 
 class Model(Protocol):
@@ -47,9 +42,7 @@ class Model(Protocol):
         """Return the estimate over the given ascending positions; a pure function.
 
         `flagged` makes it, with ``noise`` where readers must not draw conclusions from the table.
-
-        Raises:
-            InvalidInput: the plan does not collect what this marginal needs.
+        It raises InvalidInput where the plan does not collect what this marginal needs.
         """
 
 
@@ -125,18 +118,14 @@ class HiddenCauses(Model, Protocol):
 class Method(Protocol):
     """A way to collect marginals and to recover them; it may have a `Note` as ``note``."""
 
-    name: ClassVar[str]
-    """Registry name."""
-
-    baseline: ClassVar[bool]
-    """Whether the method is for evaluation only, so that no plan may collect reports for it."""
+    name: ClassVar[str]  # in the registry
+    baseline: ClassVar[bool]  # whether it is for evaluation only: no plan may collect reports
 
     def design(self, request: Request) -> Design:
         """Choose views, mechanisms and shares.
 
-        Raises:
-            PlanError: the method cannot serve this domain, or the plan would be too large; the
-                message states its size.
+        It raises PlanError where the method cannot serve this domain, or where the plan would be
+        too large; the message states its size.
         """
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> Model:
@@ -158,15 +147,13 @@ class Follows(Method, Protocol):
     def follow(self, plan: Plan, tallies: Sequence[Tally]) -> dict[str, Any]:
         """Return parameters for the plan that continues ``plan``, from its tallies, one per group.
 
-        Raises:
-            PlanError: the tallies contain no reports, or are too large for a plan.
+        It raises PlanError where the tallies contain no reports, or are too large for a plan.
         """
 
     def fit_total(self, plan: Plan, tallies: Sequence[Tally]) -> Model:
         """Fit as `Method.fit` to these tallies and those that the parameters have of earlier plans.
 
-        Raises:
-            PlanError: the plan's parameters are malformed.
+        It raises PlanError where the plan's parameters are malformed.
         """
 
 

@@ -1,1 +1,6 @@
 """Numerical procedures that do not depend on plans; they take arrays and sets of attributes."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]

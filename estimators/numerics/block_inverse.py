@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from calmstream.estimators.numerics import Floats
 
 
 @dataclass(frozen=True, slots=True)

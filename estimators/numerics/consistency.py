@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.estimators.domain import Attributes
+from calmstream.estimators.numerics import Floats
 from calmstream.estimators.numerics.simplex import project
 
-Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 MAX_ROUNDS = 300

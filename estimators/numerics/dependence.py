@@ -5,9 +5,8 @@ from __future__ import annotations
 from math import inf, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from calmstream.estimators.numerics import Floats
 
 
 def cramers_v(table: Floats, variance: Floats | None = None) -> float:

@@ -10,13 +10,12 @@ until the table fits the reports as well as the true one is expected to.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calmstream.estimators.numerics import Floats
 from calmstream.estimators.numerics.block_inverse import AxisChannel, mix, unmix
-
-Floats = NDArray[np.float64]
 
 CHANGE = 1e-5  # the paper's Omega: expectation-maximisation stops when no cell changes by more
 MAX_STEPS = 100_000
@@ -78,7 +77,8 @@ def _central_path(
 ) -> Floats:
     """Follow the maxima for decreasing mu until the deviance is small enough or mu is minimal."""
     cells, shape = observed.size, observed.shape
-    matrix = mix(np.eye(cells).reshape(cells, *shape), _shifted(factors)).reshape(cells, cells)
+    shifted = [replace(f, axes=tuple(a + 1 for a in f.axes)) for f in factors]
+    matrix = mix(np.eye(cells).reshape(cells, *shape), shifted).reshape(cells, cells)
     seen = observed.ravel()
     best = float((seen[seen > 0.0] * np.log(seen[seen > 0.0])).sum())
     table = np.full(cells, 1.0 / cells)
@@ -115,8 +115,3 @@ def _newton(table: Floats, seen: Floats, matrix: Floats, mu: float) -> tuple[Flo
 def _value(table: Floats, seen: Floats, matrix: Floats, mu: float) -> float:
     """Return the mean log-likelihood of a table plus the barrier."""
     return float(seen @ np.log(matrix @ table) + mu * np.log(table).sum())
-
-
-def _shifted(factors: Sequence[AxisChannel]) -> list[AxisChannel]:
-    """Return the same channels on tables that have one more axis in front."""
-    return [type(f)(tuple(a + 1 for a in f.axes), f.cells, f.gap, f.q) for f in factors]

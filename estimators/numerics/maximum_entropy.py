@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from calmstream.estimators.numerics import Floats
 
 MAX_ROUNDS = 300  # maximum number of rounds of scaling; it bounds the time
 TOLERANCE = 1e-9

@@ -17,7 +17,8 @@ from math import exp, lgamma, log, log1p, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from calmstream.estimators.numerics import Floats
+
 Counts = NDArray[np.int64]
 
 _SPREAD = 12.0  # standard deviations of C, and beyond that 50 clones, within which it is summed
