@@ -23,7 +23,7 @@ from calmstream.estimators.central.coding import most_raw_bytes
 from calmstream.estimators.central.ledger import BudgetSpent
 from calmstream.estimators.central.wire import TICK
 
-POLL_SECONDS = 0.5  # maximum time for which one poll waits for records
+PAUSE_SECONDS = 0.5  # after a call that failed
 RETRY_SECONDS = 60.0  # time for which failing calls are repeated before the aggregator exits
 TICK_SECONDS = 1.0  # minimum time between two records without content that advance an idle log
 _RETENTION_MARGIN_MS = 600_000  # maximum difference between the broker's clock and this machine's
@@ -34,13 +34,7 @@ class Aggregator:
 
     name = "aggregator"
 
-    def __init__(
-        self,
-        context: AggregatorContext,
-        config: AggregatorConfig,
-        *,
-        poll_seconds: float = POLL_SECONDS,
-    ) -> None:
+    def __init__(self, context: AggregatorContext, config: AggregatorConfig) -> None:
         plan, needed = context.plan, most_raw_bytes(context.plan)
         if needed > config.raw_memory_bytes:
             raise FatalError(
@@ -54,7 +48,7 @@ class Aggregator:
         self._names = context.names
         self._clock = context.clock
         self.health = context.health
-        self._poll_seconds = poll_seconds
+        self._poll_seconds = config.poll_seconds
         self._topics = context.broker.topics()
         self._reader = context.broker.reader()
         self._sink = context.broker.sink()
@@ -89,7 +83,7 @@ class Aggregator:
             if self._publication.has_unsent_release:
                 # A restart would lose the paid release, so the process must stay alive.
                 self.health.turned()
-            self._clock.sleep(POLL_SECONDS)
+            self._clock.sleep(PAUSE_SECONDS)
         else:
             self._retries.succeeded()
         return False

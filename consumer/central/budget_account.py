@@ -1,7 +1,6 @@
-"""The budget account of a central plan: a small file that records the privacy loss of releases.
+"""The budget account of a central plan: a small file with its ledger.
 
-A payment is durable before a release is sent. Without an account, nothing is published, and only
-:meth:`BudgetAccount.create` makes one. An old copy undoes payments: keep it out of backups.
+Without one nothing is published. An old copy undoes payments: keep it out of backups.
 """
 
 from __future__ import annotations
@@ -75,8 +74,7 @@ class BudgetAccount:
         if not folder.is_dir():
             # The folder is not created, because it can be a volume that is not mounted.
             raise FatalError(
-                f"cannot lock the budget account: folder {folder} does not exist; mount or create "
-                "it"
+                f"cannot lock the budget account: no folder {folder}; mount or create it"
             )
         try:
             with exclusive(self._path, wait=True):

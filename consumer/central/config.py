@@ -22,6 +22,7 @@ class AggregatorConfig(Settings):
 
     # Of one window of the plan's stated users, or it does not start; a release takes as much again.
     raw_memory_bytes: int = bounded(1 << 30, ge=1 << 16, le=1 << 44)
+    poll_seconds: float = bounded(0.5, fixed=True, ge=0, le=5)
 
 
 @dataclass(frozen=True, slots=True)

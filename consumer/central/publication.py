@@ -30,8 +30,7 @@ from calmstream.estimators.central.tuples import Records
 
 T = TypeVar("T")
 
-Prepared = tuple[Records, tuple[list[bytes], ...]]
-"""A prepared window: the coded records, and the labels of each column."""
+Prepared = tuple[Records, tuple[list[bytes], ...]]  # the coded records, and each column's labels
 
 
 @contextmanager

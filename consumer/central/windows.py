@@ -12,18 +12,15 @@ from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.central.wire import TICK, decode_raw
 
 KEY_BYTES = 16  # size of the secret key of the hash of user ids
-
-# Size of the hash of a user id: with 128 bits, two users never have the same hash in practice.
-_DIGEST_BYTES = 16
+_DIGEST_BYTES = 16  # of that hash: in practice no two users have the same one
 
 
 class RawWindows:
     """The record of each user in each window that is not released yet.
 
     A batch belongs to the window of its partition's clock, the largest append time so far: none is
-    late. A window is closed when all partitions' clocks have reached its end. A user's first record
-    counts, in an order independent of reading, and a keyed hash of the id decides on the sample. No
-    record is dropped or counted because of other users' records: that would reveal them.
+    late. A user's first record counts, in an order independent of reading, and a keyed hash of the
+    id decides on the sample. No record is dropped because of other users': that would reveal them.
     """
 
     def __init__(self, plan: CentralPlan, wanted: Callable[[int], bool], key: bytes) -> None:

@@ -1,5 +1,4 @@
-"""Marginals in the central model, which trusts an aggregator with raw records: DP Marginals.
+"""DP Marginals: an aggregator is trusted with raw records, and only releases are noisy.
 
-Records arrive in the clear, and only the releases, k-tuples with noisy counts, are noisy. The
-promise, its assumptions and its proof are in docs/central-privacy.md.
+The promise, its assumptions and its proof are in docs/central-privacy.md.
 """

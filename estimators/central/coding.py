@@ -1,7 +1,4 @@
-"""Packed records, one per user (place in the log, values in UTF-8), and the coded table.
-
-Their size depends on the values of that user only: at most 1,024 bytes per value.
-"""
+"""Packed records, one per user (place in the log, values in UTF-8), and the coded table."""
 
 from __future__ import annotations
 
@@ -28,21 +25,18 @@ def pack(timestamp: int, partition: int, offset: int, row: int, values: Sequence
 
 
 def most_raw_bytes(plan: CentralPlan) -> int:
-    """Return the maximum number of bytes of memory for the raw records of one window.
-
-    It follows from the plan's number of users (0 if it states none), never from the records; the
-    sample is random, so seven standard deviations above its mean are allowed for.
-    """
+    """Return the most bytes of the raw records of one window, by the plan; 0 if it has no users."""
+    # The sample is random: seven standard deviations above its mean are allowed for.
     mean = ceil(plan.users * plan.sampled)
     kept = min(plan.users, mean + 7 * (isqrt(mean) + 1))
     return kept * (ROW_BYTES + len(plan.columns) * (MAX_VALUE_BYTES + 1))
 
 
 def code_records(rows: list[bytes], columns: int) -> tuple[Records, tuple[list[bytes], ...]]:
-    """Turn packed records into codes, with each column's labels in UTF-8, ascending.
+    """Turn packed records into codes, with each column's labels in UTF-8; it empties ``rows``.
 
-    It empties ``rows``. A code is the rank of a label among those of its column, so that codes and
-    the order of a release do not reveal the order of the records. Cost: O(n · columns) and sorting.
+    A code is the rank of a label in its column, so that codes and the order of a release do not
+    reveal the order of the records.
     """
     count = len(rows)
     index: list[dict[bytes, int]] = [{} for _ in range(columns)]

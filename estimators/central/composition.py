@@ -20,11 +20,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_DEVIATIONS = 14
-"""Outcomes of K farther from n/2 · (1 + tanh(eps/2)) than this many times sqrt(n)/2 have a
-probability below 1e-42 (Hoeffding), which is added to delta."""
-
-_TAIL = 1e-42
+# Outcomes of K farther from n/2 · (1 + tanh(eps/2)) than 14 times sqrt(n)/2 have a probability
+# below 1e-42 (Hoeffding), which is added to delta.
+_DEVIATIONS, _TAIL = 14, 1e-42
 _LARGEST = 700.0  # exp() of more overflows. A smaller factor only makes delta larger.
 
 

@@ -2,8 +2,7 @@
 
 ``P(x) ∝ exp(-x^2 / (2 variance))`` over all integers. There is no floating point: every coin has a
 rational probability, and a coin with probability ``exp(-gamma)`` is made from such coins by the
-paper's Algorithm 1. Every step of rejection sampling draws all numbers that are still missing at
-once.
+paper's Algorithm 1. Every step of rejection sampling draws all that are still missing at once.
 """
 
 from __future__ import annotations
@@ -20,10 +19,9 @@ from calmstream.estimators.randomness import Randomness, uniform_below
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
+# A standard deviation of 16,384. With it, nearly all products are below 2^63; the rare others are
+# computed with integers of any size.
 MAX_VARIANCE = 1 << 28
-"""Maximum variance, a standard deviation of 16,384. With it, nearly all products are below 2^63;
-the rare others are computed with integers of any size."""
-
 # Bound of the denominator of a variance times the square of the Laplace scale (about its root), so
 # that products of squares fit in 63 bits.
 _MAX_SCALED_DENOMINATOR = 1 << 25
@@ -48,13 +46,10 @@ def round_variance(variance: Fraction) -> Fraction:
 
 
 def discrete_gaussian(variance: Fraction, size: int, randomness: Randomness) -> Integers:
-    """Return ``size`` exact discrete Gaussian integers; ``variance`` is from `round_variance`.
+    """Return discrete Gaussian integers, shape (size,), int64; about 60 random words for each.
 
-    Returns:
-        Shape (size,), int64. Cost: about 60 random words per integer.
+    ``variance`` is from `round_variance`: a product could exceed 63 bits with another one.
     """
-    if round_variance(variance) != variance:
-        raise ValueError(f"variance {variance} is not a result of round_variance")
     a, b = variance.numerator, variance.denominator
     scale = isqrt(a // b) + 1
     out = np.empty(0, np.int64)
@@ -107,11 +102,7 @@ def bernoulli_exp(
     """Draw coins that are True with probability exactly exp(-(whole + part / denominator)).
 
     Args:
-        whole: shape (n,), non-negative.
-        part: shape (n,), 0 to denominator - 1.
-
-    Returns:
-        Shape (n,), bool.
+        whole, part: shape (n,); at least 0, and 0 to denominator - 1.
     """
     whole = whole.copy()
     heads = np.ones(len(whole), np.bool_)
@@ -130,9 +121,8 @@ def bernoulli_exp(
 def _alternating(part: Integers, denominator: int, randomness: Randomness) -> Flags:
     """Draw coins that are True with probability exp(-ratio), ratio = part / denominator in [0, 1].
 
-    For K = 1, 2, ... draw a coin of probability ratio / K until one fails; then K is odd with
-    probability exp(-ratio). A coin of probability ratio / K is drawn as two independent coins, of
-    probabilities ratio and 1 / K.
+    For K = 1, 2, ... draw a coin of probability ratio / K, as two of ratio and 1 / K, until one
+    fails; then K is odd with probability exp(-ratio).
     """
     odd = np.zeros(len(part), np.bool_)
     active = np.arange(len(part))

@@ -1,7 +1,6 @@
-"""The ledger of a central plan's privacy budget: its arithmetic and its JSON document.
+"""The ledger of a central plan's privacy budget, whose costs add up: a user may be in each release.
 
-The costs of all releases add up, because a user may be in each. A cost is entered *before* anything
-of the release can be published and never refunded; no release is made twice: it would cost again.
+A cost is entered *before* anything of the release can be published, and never refunded.
 """
 
 from __future__ import annotations

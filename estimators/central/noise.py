@@ -73,9 +73,9 @@ def unseen_threshold(variance: Fraction, limit: int, delta: Fraction) -> int:
     """Return the threshold for values that are not public, rounded up.
 
     It is ``1 + sd · Phi^-1((1 - delta)^(1 / limit))``: a value of a single record is released with
-    a probability of at most delta. The code uses the small tail ``1 - (1 - delta)^(1 / limit)``,
-    because it keeps more digits than a number near 1.
+    a probability of at most delta.
     """
+    # The small tail 1 - (1 - delta)^(1 / limit) keeps more digits than a number near 1.
     tail = -expm1(log1p(-float(delta)) / limit)
     return _rounded_up(1.0 + sqrt(float(variance)) * -_NORMAL.inv_cdf(tail))
 

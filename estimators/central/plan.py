@@ -32,11 +32,11 @@ _OPTIONAL: dict[str, Any] = {"sample": "1", "users": 0}
 
 @dataclass(frozen=True)
 class CentralPlan:
-    """One document for senders, the aggregator and readers. Times are seconds since the epoch.
+    """One document for senders, the aggregator and readers.
 
-    Window w covers [start + w·window, start + (w+1)·window) of the log's append times and is
-    released once; all ``releases`` windows together cost (epsilon, delta), evenly, for users that
-    may be in every one of them. Decimal numbers are strings such as "0.99".
+    Window w covers [start + w·window, start + (w+1)·window) of the log's append times, in seconds
+    since the epoch, and is released once. All ``releases`` windows together cost (epsilon, delta),
+    evenly, for users that may be in every one of them.
 
     Attributes:
         columns: names; their values are learnt, privately, by the release.

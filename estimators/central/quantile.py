@@ -27,11 +27,10 @@ def private_quantile(
     are drawn uniformly and accepted by coins of exact probability exp(-rational), without floating
     point.
 
+    Cost: O(N + largest), and at most about ``largest`` proposals in the mean.
+
     Args:
         sizes: shape (N,), non-negative integers, one per user; larger ones count as ``largest``.
-
-    Returns:
-        A candidate. Cost: O(N + largest), and at most about ``largest`` proposals in the mean.
     """
     of_size = np.bincount(np.minimum(sizes, largest), minlength=largest + 1)
     wanted = quantile.numerator * len(sizes)

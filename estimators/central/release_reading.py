@@ -1,8 +1,6 @@
-"""Reads the records of the releases topic: which writer's release of a window is valid.
+"""Reads the records of the releases topic: claims, and levels and manifest of each release.
 
-A window's first claim, a random nonce, decides. A release is one record for each *level* (the noisy
-tables of k columns) and a manifest. Records that cannot be read or are not valid are counted and
-skipped, never an error (docs/wire-formats.md, docs/central-privacy.md).
+A window's first claim, a random nonce, decides whose release is valid (docs/central-privacy.md).
 """
 
 from __future__ import annotations
@@ -68,10 +66,7 @@ class CentralRelease:
 
 @dataclass(slots=True)
 class ReleaseOwners:
-    """Decides which records of each window are valid, from the records read so far.
-
-    After a claim, only records with its nonce; after a level or manifest without one, none.
-    """
+    """By window the nonce of its first claim; nobody's if a level or manifest was before it."""
 
     plan: str
     owners: dict[int, str] = field(default_factory=dict)
@@ -94,7 +89,7 @@ class ReleaseOwners:
 
 
 class ReleaseFold:
-    """Collects the records of each release of one plan until it is complete; returns it once."""
+    """Collects the records of each release of one plan, and returns it once."""
 
     def __init__(self, plan: str) -> None:
         self._owners = ReleaseOwners(plan)

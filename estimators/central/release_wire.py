@@ -1,7 +1,4 @@
-"""Writes the records of the releases topic: claims, then levels, then the manifest of a release.
-
-None of them says how many records there were: that number is private.
-"""
+"""Writes claims, levels and manifests; none says how many records there were, which is private."""
 
 from __future__ import annotations
 

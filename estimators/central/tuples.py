@@ -1,7 +1,6 @@
 """k-tuples of a table with missing values: which candidates each record has, and their counts.
 
-Tuples are stored by column set: the cells of one set are ascending mixed-radix numbers of the
-values. No Python loop runs over records.
+The cells of one column set are ascending mixed-radix numbers of the values.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""Batches of raw records: how senders write them, and how readers read each record.
+"""Batches of raw records (docs/wire-formats.md): how senders write them, and readers read each one.
 
-Raw 1.0, JSON: ``{"v": "central-1.0", "plan": "<digest>", "n": 2, "users": ["u1", "u2"],
-"columns": {"sex": ["F", null], ...}}``; null or "" is missing. The key is a random batch id.
-
-One user's record never has an effect on another's: :func:`user_id` and :func:`value_text` convert
-each entry by itself, at the sender and again at readers. Only the frame (JSON, version, plan,
-lengths), which no user writes, can make a whole batch unreadable.
+One user's record never has an effect on another's: each entry is converted by itself, at the sender
+and again at readers. Only the frame, which no user writes, can make a whole batch unreadable.
 """
 
 from __future__ import annotations
@@ -32,10 +28,7 @@ _MAX_DIGITS = 18  # int() refuses very long numbers: one would make its batch un
 
 
 def value_text(value: object) -> str:
-    """Return the first 256 characters of a value; "" (missing) if it is not text.
-
-    Lone surrogates, which UTF-8 cannot hold, become U+FFFD.
-    """
+    """Return the first 256 characters of a value, which UTF-8 can hold; "" if it is not text."""
     if not isinstance(value, str):
         return ""
     text = value[:MAX_TEXT]
@@ -43,15 +36,12 @@ def value_text(value: object) -> str:
 
 
 def user_id(user: object) -> str:
-    """Return a user's id; "" if it is not text.
-
-    Distinct ids stay distinct, so that no user can displace another's record: an id that is too
-    long, or that UTF-8 cannot hold, is replaced by its SHA-256 and not cut.
-    """
+    """Return a user's id; "" if it is not text."""
     if not isinstance(user, str):
         return ""
     if len(user) <= MAX_TEXT and (user.isascii() or not _SURROGATE.search(user)):
         return user
+    # Not cut: distinct ids stay distinct, so that no user can displace another's record.
     return "sha256:" + hashlib.sha256(user.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -61,11 +51,7 @@ def encode_batches(
     columns: Sequence[Sequence[object]],
     batch_size: int,
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield batches of all records that have a user, in order: number of records, and body.
-
-    A block of ``batch_size`` records that is too large for one batch is halved until its parts
-    fit, so that long values never reach beyond their own block.
-    """
+    """Yield batches of all records that have a user, in order: number of records, and body."""
     for start in range(0, len(users), batch_size):
         rows = slice(start, start + batch_size)
         ids = [user_id(user) for user in users[rows]]
@@ -77,6 +63,7 @@ def encode_batches(
 def _halved(
     plan: CentralPlan, users: Sequence[str], columns: Sequence[Sequence[object]]
 ) -> Iterator[tuple[int, bytes]]:
+    """Halve a block until its parts fit, so that long values never reach beyond their own block."""
     if not users:
         return
     body = _body(plan, users, columns)
@@ -104,10 +91,7 @@ def _body(plan: CentralPlan, users: Sequence[str], columns: Sequence[Sequence[ob
 def decode_raw(
     plan: CentralPlan, key: bytes | None, value: bytes | None
 ) -> Iterable[tuple[str, tuple[str, ...]]]:
-    """Return the id and the values of each raw record in a batch; "" is unusable or missing.
-
-    A batch that is not readable as a whole has none. Nobody learns why.
-    """
+    """Return id and values ("": unusable, missing) of each record; none of an unreadable batch."""
     body = _parsed(value) if value is not None and len(value) <= MAX_BATCH_BYTES else None
     if not isinstance(body, dict) or body.get("v") != VERSION or body.get("plan") != plan.digest:
         return ()

@@ -28,10 +28,9 @@ def submit(
     *,
     batch_size: int = DEFAULT_BATCH,
 ) -> int:
-    """Send every record, in batches; block until all are acknowledged, and return their number.
+    """Send every record that has an id; return their number when all are acknowledged.
 
-    No content of a record causes an error: `wire` cuts values and replaces ids, and a record whose
-    id is empty or not text is left out. After a RecoverableError, call it again with the same
+    No content of a record causes an error. After a RecoverableError, call it again with the same
     records: in each window only the first record of a user counts.
     """
     if len(columns) != len(plan.columns) or {len(c) for c in columns} - {len(users)}:

@@ -160,8 +160,7 @@ class CentralBench:
     ) -> Aggregator:
         return Aggregator(
             self.context(self.account(account), SeededRandomness(seed)),
-            AggregatorConfig(raw_memory_bytes=memory),
-            poll_seconds=0,
+            AggregatorConfig(raw_memory_bytes=memory, poll_seconds=0),
         )
 
     def context(self, account: BudgetAccount, randomness: SeededRandomness) -> AggregatorContext:
