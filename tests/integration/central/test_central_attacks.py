@@ -11,7 +11,6 @@ from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
 from calmstream.broker.transport import Partition
-from calmstream.common.errors import FatalError
 from calmstream.consumer.central.aggregator import RETRY_SECONDS
 from calmstream.consumer.runtime.service import Alone
 from calmstream.estimators.central.wire import encode_batches
@@ -101,22 +100,6 @@ def test_windows_that_may_have_lost_records_are_left_out_by_the_clock(
     assert bench.sample("skipped_total") == 2
     assert [r.manifest["window"] for r in bench.releases()] == [2]
     assert len(bench.account("account").read().entries) == 1
-
-
-@pytest.mark.parametrize(
-    ("which", "name", "why"),
-    [
-        ("raw", "retention.bytes", "the plan needs -1"),
-        ("releases", "max.message.bytes", "the plan needs at least"),
-    ],
-)
-def test_topics_that_would_lose_records_or_releases_are_refused(
-    which: str, name: str, why: str, tmp_path: Path
-) -> None:
-    bench = CentralBench(tmp_path, PLAN)
-    bench.broker.topics().alter([getattr(bench.names, which)], {name: "1000000"})
-    with pytest.raises(FatalError, match=rf"{name}=1000000, {why}"):
-        bench.aggregator().turn()
 
 
 def test_a_partition_that_never_rests_does_not_hold_up_an_idle_one(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.producer.central.submit import submit
-from tests.support.central import PLAN, CentralBench, Patience, held_bytes, released_counts
+from tests.support.central import PLAN, CentralBench, Patience, released_counts
 from tests.support.tally import small_plan
 
 
@@ -112,19 +112,6 @@ def test_publishing_stops_when_the_budget_is_spent(bench: Bench) -> None:
     assert bench.sample("refused_total") == 1
 
 
-def test_one_record_of_a_user_counts_and_resends_do_not(bench: Bench) -> None:
-    aggregator = bench.aggregator()
-    fill(bench)
-    fill(bench)  # the same users again, in other batches
-    for record in bench.broker.records(bench.names.raw_partitions[0])[:3]:
-        sink = bench.broker.sink()
-        sink.send(bench.names.raw, record.key, record.value).wait(1)
-    bench.clock.advance(60)
-    bench.turns(aggregator)
-    (first,) = bench.releases()
-    assert abs(released_counts(first, 1)["nurse",] - 5000) < 6 * first.levels[1]["stderr"]
-
-
 def test_perturbed_reports_and_nonsense_are_refused_without_a_word(bench: Bench) -> None:
     from tests.support.tally import Batch, encode_batch
 
@@ -156,24 +143,7 @@ def test_memory_is_checked_from_the_plan_before_anything_is_read(tmp_path: Path)
     Bench(tmp_path / "silent").aggregator(memory=1 << 16)
 
 
-def test_a_released_window_gives_its_memory_back(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, replace(PLAN, releases=6))
-    memory: list[int] = []
-    aggregator = bench.aggregator()
-    for _ in range(5):
-        bench.send(1000, sex="F", job="nurse", city="Ulm")
-        bench.turns(aggregator, 2)
-        memory.append(held_bytes(aggregator))
-        bench.clock.advance(60)
-        bench.turns(aggregator, 6)
-        assert held_bytes(aggregator) == 0
-    assert len(bench.releases()) == 5
-    assert min(memory) > 1000 * len("FnurseUlm")
-    assert max(memory) < 1.1 * min(memory)
-
-
-def test_missing_topics_are_named(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
+def test_missing_topics_are_named(bench: Bench) -> None:
     bench.broker.topics().delete([bench.names.raw])
     with pytest.raises(FatalError, match="calmstream central topics"):
         bench.aggregator().turn()

@@ -24,18 +24,6 @@ def fresh(path: Path) -> BudgetAccount:
     return BudgetAccount.create(path, Ledger(PLAN, "1", "1e-6"))
 
 
-def test_a_second_release_after_the_budget_is_spent_is_refused(tmp_path: Path) -> None:
-    account = fresh(tmp_path / "budget.json")
-    account.pay("0", cost(1))
-    account.finish("0")
-    with pytest.raises(BudgetSpent, match="privacy budget is spent"):
-        account.pay("1", cost(1))
-    again = BudgetAccount(tmp_path / "budget.json", PLAN)
-    with pytest.raises(BudgetSpent, match="was published"):
-        again.pay("0", cost(1))
-    assert again.read().entries["0"].published
-
-
 def _die_after_paying(path: Path) -> None:
     BudgetAccount(path, PLAN).pay("0", cost(1))
     os._exit(17)  # between the payment and any record of the release
@@ -70,13 +58,6 @@ def test_a_payment_that_cannot_be_made_durable_is_not_made(
     assert account.read().entries == {}
 
 
-def test_a_half_written_payment_is_no_payment(tmp_path: Path) -> None:
-    account = fresh(tmp_path / "budget.json")
-    (tmp_path / ".budget.json.0123456789abcdef.tmp").write_bytes(b'{"half')
-    assert account.read().entries == {}
-    assert account.pay("0", cost(2)).spent == cost(2)
-
-
 def test_a_missing_account_stops_everything(tmp_path: Path) -> None:
     with pytest.raises(FatalError, match="nothing is released without one"):
         BudgetAccount(tmp_path / "none.json", PLAN).pay("0", cost(2))
@@ -84,14 +65,13 @@ def test_a_missing_account_stops_everything(tmp_path: Path) -> None:
         BudgetAccount(tmp_path / "no" / "none.json", PLAN).pay("0", cost(2))
 
 
-@pytest.mark.parametrize("damage", [b"", b"{}", b"null", b"\x00" * 100])
-def test_a_damaged_account_stops_everything_and_is_kept(tmp_path: Path, damage: bytes) -> None:
+def test_a_damaged_account_stops_everything_and_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "budget.json"
     account = fresh(path)
-    path.write_bytes(damage)
+    path.write_bytes(b"{}")
     with pytest.raises(FatalError, match="nothing is released"):
         account.pay("0", cost(2))
-    assert path.read_bytes() == damage
+    assert path.read_bytes() == b"{}"
 
 
 def test_an_existing_account_is_never_replaced(tmp_path: Path) -> None:

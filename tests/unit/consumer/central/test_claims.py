@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import combinations, islice
 from pathlib import Path
 
@@ -21,8 +22,7 @@ from calmstream.estimators.randomness import SeededRandomness
 from tests.support.central import PLAN, CentralBench, bodies, packed, placed
 from tests.support.faulty_broker import SendFault
 
-STEPS = 7
-"""prepared, claimed, won, paid, computed, the level sent, the manifest sent."""
+STEPS = 7  # prepared, claimed, won, paid, computed, the level sent, the manifest sent
 
 
 @pytest.fixture(autouse=True)
@@ -63,17 +63,19 @@ class World(CentralBench):
         return [int("0" in self.account(name).read().entries) for name in accounts]
 
 
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(tmp_path / "world", monkeypatch)
+
+
 def whole(process: Publication, window: int = 0) -> Iterator[str]:
     yield from process.steps(window, lambda _: [])
     yield from process.send()
 
 
 def finish(process: Publication) -> None:
-    try:
-        for _ in whole(process):
-            pass
-    except BudgetSpent:
-        pass
+    with suppress(BudgetSpent):
+        list(whole(process))
 
 
 def runs() -> Iterator[tuple[list[int], list[int]]]:
@@ -161,17 +163,14 @@ def test_no_window_is_released_twice_in_any_order_with_any_deaths(
     ],
 )
 def test_a_claim_whose_fate_is_unknown_is_claimed_again_under_another_name(
-    faults: list[SendFault], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    faults: list[SendFault], world: World
 ) -> None:
-    world = World(tmp_path / "world", monkeypatch)
     world.broker.faults.plan(world.names.releases, *faults)
     process = world.process("a")
-    while True:
-        try:
+    for _ in faults:
+        with suppress(RecoverableError):
             finish(process)
-            break
-        except RecoverableError:
-            continue
+    finish(process)
     assert world.drawn == 1
     assert world.payments("a") == [1]
     assert len(world.shown()) == 1
@@ -184,8 +183,7 @@ def test_a_claim_whose_fate_is_unknown_is_claimed_again_under_another_name(
     assert len(world.shown()) == 1
 
 
-def test_compaction_keeps_every_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(tmp_path / "world", monkeypatch)
+def test_compaction_keeps_every_claim(world: World) -> None:
     first, second = world.process("a"), world.process("b")
     runs = [first.steps(0, lambda _: []), second.steps(0, lambda _: [])]
     for turn in (0, 1, 0, 1):
@@ -195,11 +193,8 @@ def test_compaction_keeps_every_claim(tmp_path: Path, monkeypatch: pytest.Monkey
     assert list(runs[0]) == ["won", "paid", "computed"]
 
 
-def test_a_claim_before_the_payment_dies_with_its_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_claim_before_the_payment_dies_with_its_process(world: World) -> None:
     """Check it for the same account too: a copy of the account is equal to the account."""
-    world = World(tmp_path / "world", monkeypatch)
     steps = world.process("a").steps(0, lambda _: [])
     assert [next(steps), next(steps), next(steps)] == ["prepared", "claimed", "won"]
     again = world.process("a")
@@ -210,8 +205,7 @@ def test_a_claim_before_the_payment_dies_with_its_process(
     assert again.wants(1)
 
 
-def test_a_spent_account_claims_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(tmp_path / "world", monkeypatch)
+def test_a_spent_account_claims_nothing(world: World) -> None:
     world.account("a").pay("elsewhere", PLAN.method.spend.times(PLAN.releases))
     with pytest.raises(BudgetSpent):
         list(whole(world.process("a")))
@@ -220,8 +214,7 @@ def test_a_spent_account_claims_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(world.shown()) == 1
 
 
-def test_an_account_stays_with_its_topic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(tmp_path / "world", monkeypatch)
+def test_an_account_stays_with_its_topic(world: World) -> None:
     process = world.process("a")
     finish(process)
     topics = world.broker.topics()
@@ -244,9 +237,8 @@ def defect(*_: object) -> None:
 
 @pytest.mark.parametrize(("place", "fault"), [("reserve", no_memory), ("code_records", defect)])
 def test_what_fails_for_the_data_fails_before_the_claim_and_says_nothing_of_it(
-    place: str, fault: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: str, fault: Callable[..., None], world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = World(tmp_path / "world", monkeypatch)
     rows = packed(placed(bodies([("u1", ("F", "nurse", None))])))
     with monkeypatch.context() as patched:
         patched.setattr(publication, place, fault)
