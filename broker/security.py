@@ -6,7 +6,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 from calmstream.common.errors import InvalidInput
-from calmstream.common.settings import Secret, Settings, variable
+from calmstream.common.settings import Settings, settable, variable
+
+
+class Secret:
+    """A text that is never shown."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return "Secret(***)"
 
 
 class SecurityConfig(Settings):
@@ -29,7 +42,9 @@ class SecurityConfig(Settings):
     def check(self) -> None:
         fault = self._fault()
         if fault:
-            raise InvalidInput(f"{', '.join(map(variable, self.given()))}: {fault}")
+            names = settable(type(self))
+            given = sorted(n for n in names if getattr(self, n) != getattr(type(self), n))
+            raise InvalidInput(f"{', '.join(map(variable, given))}: {fault}")
 
     def client_settings(self) -> dict[str, Any]:
         """Return keyword arguments of the Kafka client; reads the password file each time."""

@@ -32,27 +32,13 @@ _WORDS |= dict.fromkeys(("0", "false", "no", "off"), False)
 _RULES: Mapping[str, tuple[Callable[[Any, Any], object], str]] = {
     "gt": (operator.gt, "greater than"),
     "ge": (operator.ge, "at least"),
-    "lt": (operator.lt, "less than"),
     "le": (operator.le, "at most"),
 }
 """What a value must be, by the name of a rule of `bounded`: a check and its words."""
 
 
-class Secret:
-    """A text that is never shown."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def reveal(self) -> str:
-        return self._text
-
-    def __repr__(self) -> str:
-        return "Secret(***)"
-
-
 def bounded(default: Any, *, fixed: bool = False, **rules: float) -> Any:
-    """Return a setting with limits ``gt``, ``ge``, ``lt``, ``le`` for values other than None.
+    """Return a setting with limits ``gt``, ``ge``, ``le`` for values other than None.
 
     Only code sets a ``fixed`` one, as tests do: there is no variable.
     """
@@ -72,7 +58,8 @@ class WrongSetting(InvalidInput):
 class Settings:
     """Base of all settings: a subclass is a frozen dataclass, whose values are checked.
 
-    The types are bool, int, float, str, Path, Secret, a Literal of texts, or one of them and None.
+    The types are bool, int, float, a Literal of texts, what a text makes, as `Path`, or one of them
+    and None.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
@@ -91,12 +78,6 @@ class Settings:
 
     def check(self) -> None:
         """Check rules over several settings; an InvalidInput names their variables."""
-
-    def given(self) -> list[str]:
-        """Return the names of the settings that differ from their defaults, sorted."""
-        return sorted(
-            each.name for each in fields(self) if getattr(self, each.name) != each.default
-        )
 
 
 S = TypeVar("S", bound=Settings)

@@ -8,8 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Literal
 
-from calmstream.broker.security import SecurityConfig
-from calmstream.common.settings import Secret
+from calmstream.broker.security import Secret, SecurityConfig
 from tests.brokers.jars import Unavailable
 from tests.brokers.native import PATIENT, NativeKafka
 

@@ -1,4 +1,4 @@
-"""Check how settings are read: types, rules, priorities, refusals, and that no secret is shown."""
+"""Check how settings are read: types, rules, priorities and refusals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 
 from calmstream.common.errors import InvalidInput
 from calmstream.common.settings import (
-    Secret,
     Settings,
     bounded,
     load,
@@ -22,14 +21,13 @@ from calmstream.common.settings import (
 class Kiln(Settings):
     """Settings of every type."""
 
-    heat: float = bounded(900.0, gt=0, lt=2000)
+    heat: float = bounded(900.0, gt=0, le=1999)
     pots: int = bounded(4, ge=1, le=9)
     glaze: str = "clear"
     open_door: bool = False
     finish: Literal["matt", "gloss"] = "matt"
     folder: Path | None = None
     rest: float | None = bounded(None, ge=1)
-    token: Secret | None = None
 
     def check(self) -> None:
         """Refuse an open door at great heat."""
@@ -56,7 +54,6 @@ def test_a_variable_is_read_as_its_type(
     monkeypatch.setenv(f"CALMSTREAM_{name}", text)
     read = getattr(load(Kiln), field)
     assert (read, type(read)) == (value, type(value))
-    assert load(Kiln).given() == ([field] if value != getattr(Kiln(), field) else [])
 
 
 def test_the_name_of_a_variable_may_be_in_lower_case(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +63,7 @@ def test_the_name_of_a_variable_may_be_in_lower_case(monkeypatch: pytest.MonkeyP
 
 WRONG = [
     ("HEAT", "0", "must be greater than 0"),
-    ("HEAT", "2000", "must be less than 2000"),
+    ("HEAT", "2000", "must be at most 1999"),
     ("HEAT", "nan", "must be greater than 0"),
     ("HEAT", "hot", "must be a number"),
     ("HEAT", "", "must be a number"),
@@ -115,15 +112,6 @@ def test_the_rules_hold_for_values_from_code_too() -> None:
         load(Kiln, heat=1500, open_door=True)
     with pytest.raises(FrozenInstanceError):
         Kiln().pots = 3  # type: ignore[misc]
-
-
-def test_secrets_are_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CALMSTREAM_TOKEN", "hunter2")
-    kiln = load(Kiln)
-    assert kiln.token is not None
-    assert kiln.token.reveal() == "hunter2"
-    for shown in (kiln, kiln.token, vars(kiln)):
-        assert "hunter2" not in f"{shown} {shown!r}"
 
 
 def test_unknown_variables_are_refused_without_their_value() -> None:
