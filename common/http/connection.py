@@ -113,7 +113,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.shared.leave(self)
-        if self._task is not None and self.shared.limits.cancels:
+        if self._task is not None and self.shared.cancels:
             self._task.cancel()
         super().connection_lost(exc)
 
@@ -147,7 +147,7 @@ class Connection(HttpToolsProtocol):
             if part:
                 super().data_received(part)
                 self._may_begin = False
-            if self._chunked_bytes > 2 * self.shared.limits.body_bytes + MAX_HEAD_BYTES:
+            if self._chunked_bytes > 2 * self.shared.body_bytes + MAX_HEAD_BYTES:
                 self._refuse(ConnectionProblem.TOO_LARGE)
 
     def _next_head(self, data: bytes) -> tuple[bytes, bytes]:
@@ -206,11 +206,11 @@ class Connection(HttpToolsProtocol):
             self._left = int(dict(self.headers)[b"content-length"])
         self._request = _Request()
         super().on_headers_complete()
-        if self._left and not self.shared.limits.body_bytes:
+        if self._left and not self.shared.body_bytes:
             self.cycle.keep_alive = False  # the body is not read
 
     def on_body(self, body: bytes) -> None:
-        if self.cycle.response_complete or not self.shared.limits.body_bytes:
+        if self.cycle.response_complete or not self.shared.body_bytes:
             return
         request = self._request
         request.body += len(body)
@@ -272,13 +272,13 @@ class Connection(HttpToolsProtocol):
             self.shared.buffer.give_back(self.peer, request.buffered)
 
     def _expect(self) -> None:
-        self._due = time.monotonic() + self.shared.limits.request_seconds
+        self._due = time.monotonic() + self.shared.request_seconds
 
     def too_slow(self, now: float, grace: float = 0.0) -> bool:
         """Whether something did not arrive in time, or an answer is read too slowly."""
         unread = self._to.own.get_write_buffer_size()
         read = max(self._to.written - unread - SYSTEM_BYTES, 0)
-        allowed = (grace or self.shared.limits.request_seconds) + read / LEAST_RATE
+        allowed = (grace or self.shared.request_seconds) + read / LEAST_RATE
         return now >= self._due or (unread > 0 and now - self._to.unread_since > allowed)
 
     def abort(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from calmstream.common.http.sending import BodyBudget
@@ -24,33 +23,31 @@ NEW_SECONDS = 0.25
 SWEEP_SECONDS = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionLimits:
-    """Limits of one server; sizes in bytes, times in seconds."""
-
-    connections: int = 256
-    requests: int = 64  # without an answer
-    body_bytes: int = 0  # largest that an application reads; 0 where no request has one
-    buffer_bytes: int = 1 << 20  # of all bodies of requests in progress
-    sending_bytes: int = 64 << 20  # of all different large bodies that are being sent
-    request_seconds: float = 10.0  # for a request to arrive
-    idle_seconds: float = 30.0  # after which a connection without a request is closed
-    cancels: bool = False  # whether the work on a request ends with its connection
-
-
 class Connections:
     """The open connections of one server, and what they share. ``cut`` is what limits closed."""
 
     def __init__(
-        self, limits: ConnectionLimits, refused: Callable[[str], None] = lambda _: None
+        self,
+        refused: Callable[[str], None] = lambda _: None,
+        *,
+        connections: int = 256,
+        requests: int = 64,  # without an answer
+        body_bytes: int = 0,  # largest that an application reads; 0 where no request has one
+        buffer_bytes: int = 1 << 20,  # of all bodies of requests in progress
+        sending_bytes: int = 64 << 20,  # of all different large bodies that are being sent
+        request_seconds: float = 10.0,  # for a request to arrive
+        idle_seconds: float = 30.0,  # after which a connection without a request is closed
+        cancels: bool = False,  # whether the work on a request ends with its connection
     ) -> None:
-        self.limits = limits
         self.refused = refused
+        self.body_bytes = body_bytes
+        self.request_seconds, self.idle_seconds = request_seconds, idle_seconds
+        self.cancels = cancels
         self.cut = 0
-        self.requests = Share(limits.requests)
-        self.buffer = Share(limits.buffer_bytes)
-        self.sending = BodyBudget(limits.sending_bytes)
-        self._places = Share(limits.connections)
+        self.places = Share(connections)
+        self.requests = Share(requests)
+        self.buffer = Share(buffer_bytes)
+        self.sending = BodyBudget(sending_bytes)
         self._searched = -SEARCH_SECONDS  # when no slow connection was found
         self._open: set[Connection] = set()
         self._idle: dict[Connection, float] = {}  # since when, the oldest first
@@ -63,13 +60,13 @@ class Connections:
 
     def admit(self, connection: Connection) -> bool:
         """Give a place to a new connection; another one of the same peer may lose its place."""
-        if not self._places.take(connection.peer):
+        if not self.places.take(connection.peer):
             victim = self._victim(connection.peer)
             if victim is None:
                 return False
             self.cut += 1
             victim.abort()
-            if not self._places.take(connection.peer):
+            if not self.places.take(connection.peer):
                 return False
         self._open.add(connection)
         return True
@@ -94,7 +91,7 @@ class Connections:
         if connection in self._open:
             self._open.discard(connection)
             self._idle.pop(connection, None)
-            self._places.give_back(connection.peer)
+            self.places.give_back(connection.peer)
 
     def note_idle(self, connection: Connection, *, idle: bool) -> None:
         self._idle.pop(connection, None)

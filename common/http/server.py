@@ -15,7 +15,7 @@ import uvicorn
 from calmstream.common.errors import FatalError
 from calmstream.common.http.answer import HttpReply
 from calmstream.common.http.connection import protocol_of
-from calmstream.common.http.connections import ConnectionLimits, Connections
+from calmstream.common.http.connections import Connections
 from calmstream.common.http.sending import send_answer
 
 _BACKLOG = 1024
@@ -68,7 +68,7 @@ class HttpServer:
         date_header: bool = True,
     ) -> None:
         keep_quiet()
-        _allow_files(connections.limits.connections)
+        _allow_files(connections.places.most)
         self._listening = listening
         self._connections = connections
         self._server = uvicorn.Server(
@@ -83,7 +83,7 @@ class HttpServer:
                 proxy_headers=False,
                 server_header=False,
                 date_header=date_header,
-                timeout_keep_alive=max(round(connections.limits.idle_seconds), 1),
+                timeout_keep_alive=max(round(connections.idle_seconds), 1),
                 timeout_graceful_shutdown=graceful_seconds,
             )
         )
@@ -111,7 +111,7 @@ class ThreadServer:
         self._handler = handler
         self._listening = listen(host, port, what)
         self.port: int = self._listening.getsockname()[1]
-        self._server = HttpServer(self._app, self._listening, Connections(ConnectionLimits()))
+        self._server = HttpServer(self._app, self._listening, Connections())
         self._thread = threading.Thread(target=self._run, name="calmstream-http", daemon=True)
         self._thread.start()
 

@@ -11,7 +11,7 @@ import structlog
 
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock
-from calmstream.common.http.connections import ConnectionLimits, Connections
+from calmstream.common.http.connections import Connections
 from calmstream.common.http.server import HttpServer, anywhere, as_host, listen
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.runtime.health import RoleHealth
@@ -80,7 +80,8 @@ class ResultsServer:
             token=token,
             metrics=metrics,
         )
-        limits = ConnectionLimits(
+        self.connections = Connections(
+            metrics.connection_refused,
             connections=settings.max_connections,
             requests=settings.max_requests,
             sending_bytes=settings.sending_bytes,
@@ -88,7 +89,6 @@ class ResultsServer:
             idle_seconds=_IDLE_SECONDS,
             cancels=True,
         )
-        self.connections = Connections(limits, metrics.connection_refused)
         self._socket = listen(settings.host, settings.port, "results")
         self.port: int = self._socket.getsockname()[1]
 

@@ -16,7 +16,7 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import CalmstreamError, InvalidInput
-from calmstream.common.http.connections import ConnectionLimits, Connections
+from calmstream.common.http.connections import Connections
 from calmstream.common.http.server import HttpServer, defect, event_loop, listen
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable.spool import Spool, locked
@@ -155,7 +155,8 @@ class Gateway:
 
     async def _serve(self, stop: threading.Event) -> None:
         settings = self.settings
-        limits = ConnectionLimits(
+        connections = Connections(
+            self.metrics.answered,
             connections=settings.max_connections,
             requests=settings.max_requests,
             body_bytes=settings.body_bytes,
@@ -163,7 +164,6 @@ class Gateway:
             request_seconds=settings.request_seconds,
             idle_seconds=settings.idle_seconds,
         )
-        connections = Connections(limits, self.metrics.answered)
         server = HttpServer(
             GatewayApp(self),
             self._socket,
