@@ -14,7 +14,6 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness
 from calmstream.producer.gateway.encoding import Row, permutation
 
-Numbered = tuple[int, Row]  # number in its window's file, and row
 SHORT_GRACE = 20  # seconds; a quarter of less is too little for reports of the window's end
 DELIVERY_MS = 2000  # before the end of a short grace: one send and its first resends
 
@@ -38,7 +37,7 @@ class OpenBatch:
     group: int
     period: int
     opened: Moment
-    rows: list[Numbered]
+    rows: list[tuple[int, Row]]  # with their numbers in the window's file
     small: bool = False
 
 
@@ -85,7 +84,7 @@ class OpenBatches:
         return any(batch.period == period for batch in self._open.values())
 
     def add(
-        self, group: int, period: int, row: Numbered, now: Moment, *, key: int = 0
+        self, group: int, period: int, row: tuple[int, Row], now: Moment, *, key: int = 0
     ) -> OpenBatch | None:
         """Add a report; returns what leaves because its batch is full."""
         batch = self._open.get((key, group, period))
