@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -208,12 +208,57 @@ def _naming(path: str) -> Iterator[None]:
         raise PlanError(f"{path}: {error}") from None
 
 
-def add_plan(parser: argparse._ActionsContainer, *, required: bool = True) -> None:
-    plan = default("plan")
-    required = required and plan is None
-    parser.add_argument(
-        "--plan", required=required, default=plan, metavar="FILE", help="the plan document"
-    )
+SHARED: Mapping[str, Mapping[str, Any]] = {
+    "--plan": {"required": True, "metavar": "FILE", "help": "the plan document"},
+    "--bootstrap": {
+        "required": True,
+        "metavar": "HOST:PORT",
+        "help": "Kafka bootstrap servers, separated by commas",
+    },
+    "--namespace": {
+        "default": "calmstream",
+        "help": "first part of the topic names (default: %(default)s)",
+    },
+    "--output-namespace": {
+        "default": "",
+        "metavar": "NS",
+        "help": "namespace of state, snapshots and dead letters (default: the same one); with "
+        "another one, old reports can be counted again without a change of existing results",
+    },
+    "--windows": {
+        "default": "total",
+        "metavar": "WINDOWS",
+        "help": "total (all windows, the default), current (now), latest, I, I..J, last:N, DATE, "
+        "DATE..DATE, 'last 7 days' or last:7d; with a zone: '2026-01-31 Europe/Berlin'",
+    },
+    "--marginal": {
+        "action": "append",
+        "metavar": "A,B",
+        "help": "only this table (default: all)",
+    },
+    "--once": {"action": "store_true", "help": "take what is published now and exit"},
+    "--json": {"action": "store_true", "help": "print JSON for programs, one object a line"},
+    "--http-host": {"help": "address of /metrics, /livez and /readyz (default: 127.0.0.1)"},
+    "--http-port": {
+        "type": int,
+        "help": "port of /metrics, /livez and /readyz (default: 9464); 0: any, -1: none",
+    },
+    "--log-level": {"choices": ("debug", "info", "warning", "error")},
+}
+"""Options that several commands have, as `add` declares them."""
+
+BROKER = ("--bootstrap", "--namespace")
+RESULTS = ("--plan", *BROKER, "--output-namespace")
+HTTP = ("--http-host", "--http-port", "--log-level")
+
+
+def add(parser: argparse._ActionsContainer, *names: str, **changes: Any) -> None:
+    """Add shared options, whose defaults the environment or ``calmstream.toml`` may state."""
+    for name in names:
+        option = {**SHARED[name], **changes}
+        if (stated := default(name.removeprefix("--"))) is not None:
+            option |= {"default": stated, "required": False}
+        parser.add_argument(name, **option)
 
 
 def add_plans(parser: argparse.ArgumentParser, *, watched: bool = True) -> None:
@@ -222,7 +267,7 @@ def add_plans(parser: argparse.ArgumentParser, *, watched: bool = True) -> None:
         "; it is watched: a plan is taken up when its file appears and given back when it goes"
     )
     chosen = parser.add_mutually_exclusive_group(required=default("plan") is None)
-    add_plan(chosen, required=False)
+    add(chosen, "--plan", required=False)
     chosen.add_argument(
         "--plans",
         metavar="DIR",
@@ -238,34 +283,7 @@ def add_plans(parser: argparse.ArgumentParser, *, watched: bool = True) -> None:
         action="store_true",
         help="with --plans: take plans without signature too",
     )
-    add_broker(parser)
-    add_output_namespace(parser)
-
-
-def add_broker(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    bootstrap = default("bootstrap")
-    parser.add_argument(
-        "--bootstrap",
-        required=required and bootstrap is None,
-        default=bootstrap,
-        metavar="HOST:PORT",
-        help="Kafka bootstrap servers, separated by commas",
-    )
-    parser.add_argument(
-        "--namespace",
-        default=default("namespace") or "calmstream",
-        help="first part of the topic names (default: %(default)s)",
-    )
-
-
-def add_output_namespace(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--output-namespace",
-        default=default("output-namespace") or "",
-        metavar="NS",
-        help="namespace of state, snapshots and dead letters (default: the same one); with "
-        "another one, old reports can be counted again without a change of existing results",
-    )
+    add(parser, *BROKER, "--output-namespace")
 
 
 def spaces(args: argparse.Namespace) -> dict[str, Any]:

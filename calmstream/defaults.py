@@ -20,6 +20,8 @@ OTHERS = {"CALMSTREAM_DEBUG", *map(variable, FROM_ENVIRONMENT)}
 
 def default(option: str) -> str | None:
     """Return the default of an option that the environment states, or else the file."""
+    if option not in FROM_FILE:
+        return None
     of_file = _of_file() if FILE.is_file() else {}
     stated = os.environ.get(variable(option)) if option in FROM_ENVIRONMENT else None
     return stated or of_file.get(option)

@@ -10,19 +10,6 @@ from calmstream.consumer.runtime.config import HttpConfig
 from calmstream.consumer.runtime.service import Role, configure_logging, run_service
 
 
-def add_http(parser: argparse.ArgumentParser, port: str = "9464") -> None:
-    """Add the options of the web server, and of the log; ``port`` is its default, for people."""
-    parser.add_argument(
-        "--http-host", help="address of /metrics, /livez and /readyz (default: 127.0.0.1)"
-    )
-    parser.add_argument(
-        "--http-port",
-        type=int,
-        help=f"port of /metrics, /livez and /readyz (default: {port}); 0: any, -1: none",
-    )
-    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"))
-
-
 class Process:
     """The process of a command that runs until it is stopped; its log begins at once."""
 

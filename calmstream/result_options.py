@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import orjson
 
-from calmstream.arguments import add_broker, add_output_namespace, add_plan, spaces
+from calmstream.arguments import spaces
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Plan
@@ -40,12 +40,6 @@ def attributes(domain: Domain, texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def add_results(parser: argparse.ArgumentParser) -> None:
-    add_plan(parser)
-    add_broker(parser)
-    add_output_namespace(parser)
-
-
 @contextmanager
 def history(args: argparse.Namespace, plan: Plan) -> Iterator[History]:
     from calmstream.connect import opened
@@ -69,16 +63,6 @@ def snapshots(
         yield subscribe(plan, broker, **choice, **spaces(args))
 
 
-def add_windows(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--windows",
-        default="total",
-        metavar="WINDOWS",
-        help="total (all windows, the default), current (now), latest, I, I..J, last:N, DATE, "
-        "DATE..DATE, 'last 7 days' or last:7d; with a zone: '2026-01-31 Europe/Berlin'",
-    )
-
-
 def add_from_window(parser: argparse.ArgumentParser, default: str | None) -> None:
     """Add ``--from-window``: a number, or ``latest`` for the newest window of each kind."""
     parser.add_argument(
@@ -97,12 +81,6 @@ def _from_window(text: str) -> int | Literal["latest"]:
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"expected a window's number or latest, got {text!r}")
     return int(text)
-
-
-def add_marginal(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--marginal", action="append", metavar="A,B", help="only this table (default: all)"
-    )
 
 
 def published(plan: Plan, args: argparse.Namespace) -> tuple[str, ...] | None:

@@ -17,13 +17,11 @@ from calmstream.terminal import Console, grid
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    arguments.add_plan(parser)
-    arguments.add_broker(parser, required=False)
-    arguments.add_output_namespace(parser)
+    arguments.add(parser, "--plan", "--namespace", "--output-namespace", "--json")
+    arguments.add(parser, "--bootstrap", required=False)
     parser.add_argument("--role", choices=sorted(ROLES), help="only this role")
     parser.add_argument("--principal", metavar="User:NAME", help="principal that gets the role")
     parser.add_argument("--apply", action="store_true", help="apply the permissions to the cluster")
-    parser.add_argument("--json", action="store_true", help="print one JSON object per permission")
 
 
 def run(args: argparse.Namespace) -> int:

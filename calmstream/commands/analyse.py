@@ -32,8 +32,7 @@ MOST_LABELS = 10  # labels of a cause that are shown; ``--json`` has all
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    result_options.add_results(parser)
-    result_options.add_windows(parser)
+    arguments.add(parser, *arguments.RESULTS, "--windows", "--json")
     parser.add_argument(
         "--tree",
         action="store_true",
@@ -45,7 +44,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="add the hidden causes that the data supports: the labels that each raises and lowers",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:

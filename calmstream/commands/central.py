@@ -33,7 +33,7 @@ from calmstream.estimators.randomness import SystemRandomness
 from calmstream.output import say
 from calmstream.pages.watch import span
 from calmstream.planning import central_plan
-from calmstream.process import Process, add_http
+from calmstream.process import Process
 from calmstream.producer.central.submit import submit
 from calmstream.tables.records import read_texts
 
@@ -56,7 +56,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     _step(steps, "topics", _topics, "create and verify the topics")
     aggregate = _step(steps, "aggregate", _aggregate, "run the aggregator")
     _add_account(aggregate)
-    add_http(aggregate)
+    arguments.add(aggregate, *arguments.HTTP)
     send = _step(steps, "submit", _submit, "send the raw records of a table")
     send.add_argument(
         "--records", required=True, metavar="DATA", help="table of records: .csv or .csv.gz"
@@ -66,7 +66,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     look = _step(steps, "watch", _watch, "show releases")
     look.add_argument("--marginal", type=arguments.names, metavar="A,B", help="only this marginal")
-    look.add_argument("--once", action="store_true", help="show what is published now and exit")
+    arguments.add(look, "--once")
 
 
 def _step(
@@ -80,9 +80,7 @@ def _step(
     parser: argparse.ArgumentParser = steps.add_parser(
         name, help=text, description=f"{text[0].upper()}{text[1:]}."
     )
-    arguments.add_plan(parser)
-    if broker:
-        arguments.add_broker(parser)
+    arguments.add(parser, "--plan", *(arguments.BROKER if broker else ()))
     parser.set_defaults(run=lambda args: run(args, arguments.load_central_plan(args.plan)))
     return parser
 

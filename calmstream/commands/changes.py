@@ -28,7 +28,7 @@ _SMALL = 0.05  # p-value of dependence below which the kind of a change is calle
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    result_options.add_results(parser)
+    arguments.add(parser, *arguments.RESULTS, "--json")
     parser.add_argument(
         "--window",
         metavar="WINDOWS",
@@ -47,7 +47,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="test against another plan over the same attributes, such as the other half of an "
         "A/B test",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "--limit",
         type=arguments.positive,

@@ -17,7 +17,7 @@ from calmstream.connect import opened
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.estimators.plan import Plan
-from calmstream.process import Process, add_http
+from calmstream.process import Process
 from calmstream.service import Service, fetch_limits, served_plans
 
 
@@ -41,7 +41,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--checkpoint-seconds", type=float, help="time between checkpoints (default: 5)"
     )
     parser.add_argument("--refresh-seconds", type=float, help="time between early snapshots")
-    add_http(parser)
+    arguments.add(parser, *arguments.HTTP)
 
 
 def run(args: argparse.Namespace) -> int:

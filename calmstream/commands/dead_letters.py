@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 import structlog
 
-from calmstream import arguments, result_options
+from calmstream import arguments
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker, Partition
 from calmstream.common.clock import SystemClock
@@ -28,13 +28,12 @@ from calmstream.terminal import Console, grid
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    result_options.add_results(parser)
+    arguments.add(parser, *arguments.RESULTS, "--json")
     reasons = [reason.value for reason in Reason]
     parser.add_argument("--reason", choices=reasons, help="only records refused for this reason")
     parser.add_argument(
         "--last", type=arguments.positive, default=20, metavar="N", help="default: %(default)s"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object for each")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -68,9 +68,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--bootstrap", dest="kafka", metavar="HOST:PORT", help="use this Kafka broker instead"
     )
     parser.add_argument("--method", default=arguments.DEFAULT_METHOD, help="default: %(default)s")
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object instead of tables"
-    )
+    arguments.add(parser, "--json")
     parser.add_argument(
         "--serve",
         action="store_true",

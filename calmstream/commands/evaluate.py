@@ -71,7 +71,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="N[,N]",
         help=f"devices to draw, at most {arguments.MAX_DEVICES:,}",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+    arguments.add(parser, "--json")
     _add_questions(parser)
     _add_collection(parser)
     _add_stream(parser)

@@ -18,11 +18,10 @@ from calmstream.pages.export import WRITERS, only, write_rows, write_snapshots
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    result_options.add_results(parser)
+    arguments.add(parser, *arguments.RESULTS, "--marginal")
     result_options.add_output(parser, tuple(WRITERS))
     result_options.add_kind(parser, Kind.FINAL)
     result_options.add_from_window(parser, "latest")
-    result_options.add_marginal(parser)
     parser.add_argument(
         "--summaries",
         action="store_true",

@@ -16,7 +16,7 @@ from calmstream.common.errors import InvalidInput
 from calmstream.common.settings import load
 from calmstream.connect import LazyKafka, names_of
 from calmstream.consumer.runtime.health import RoleHealth
-from calmstream.process import Process, add_http
+from calmstream.process import Process
 from calmstream.producer.gateway.http.gateway import Gateway
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.http.settings import GatewaySettings
@@ -33,7 +33,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plans", required=True, metavar="DIR", help="directory of signed plans, *.json"
     )
-    arguments.add_broker(parser)
+    arguments.add(parser, *arguments.BROKER, *arguments.HTTP)
     parser.add_argument(
         "--spool", required=True, metavar="DIR", help="directory of this gateway alone"
     )
@@ -53,7 +53,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-unsigned", action="store_true", help="offer plans without signature too"
     )
-    add_http(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from calmstream import arguments, result_options
+from calmstream import arguments
 from calmstream.common.clock import SystemClock
 from calmstream.connect import names_of, opened
 from calmstream.consumer.operations.inspect import Inspection, inspect
@@ -19,8 +19,7 @@ from calmstream.terminal import Console, grid
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    result_options.add_results(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    arguments.add(parser, *arguments.RESULTS, "--json")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -41,8 +41,7 @@ UNFINISHED = 3  # exit code: nothing failed, but the plan ended before every dev
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    arguments.add_plan(parser)
-    arguments.add_broker(parser)
+    arguments.add(parser, "--plan", *arguments.BROKER)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
         "--records", metavar="DATA", help="table of records: CSV, Parquet, JSON lines, Excel"

@@ -26,7 +26,7 @@ TABLE = "table"  # the format for people
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    result_options.add_results(parser)
+    arguments.add(parser, *arguments.RESULTS, "--windows")
     parser.add_argument(
         "--attributes",
         action="append",
@@ -40,7 +40,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="instead of --attributes: which words of a file, one a line, devices reported for the "
         "hashed attribute A; with --given, within the labels of another attribute",
     )
-    result_options.add_windows(parser)
     parser.add_argument(
         "--minus",
         metavar="WINDOWS",

@@ -35,8 +35,7 @@ from calmstream.service import Service
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    arguments.add_plan(parser)
-    arguments.add_broker(parser)
+    arguments.add(parser, "--plan", *arguments.BROKER)
     parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     parser.add_argument(
         "--without-finals",

@@ -21,7 +21,7 @@ from calmstream.consumer.runtime.service import Role
 from calmstream.consumer.serve.metrics import ServeMetrics
 from calmstream.consumer.serve.server import ResultsServer
 from calmstream.consumer.serve.settings import ServeSettings
-from calmstream.process import Process, add_http
+from calmstream.process import Process
 from calmstream.service import served_plans
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")
@@ -48,7 +48,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="ORIGIN",
         help="origin such as https://example.org whose pages may ask; may be repeated",
     )
-    add_http(parser)
+    arguments.add(parser, *arguments.HTTP)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ import argparse
 import os
 from contextlib import closing
 
-from calmstream.arguments import add_plans, spaces
+from calmstream import arguments
 from calmstream.common.errors import FatalError
 from calmstream.common.settings import load, variable
 from calmstream.connect import names_of, opened
@@ -19,12 +19,13 @@ from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.sink.target import Target, target_of
 from calmstream.consumer.sink.worker import store_once
 from calmstream.output import say
-from calmstream.process import Process, add_http
+from calmstream.process import Process
 from calmstream.service import Service, accepted_plans, fetch_limits, noted, served_plans
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    add_plans(parser)
+    arguments.add_plans(parser)
+    arguments.add(parser, "--once", *arguments.HTTP)
     parser.add_argument(
         "--to",
         required=True,
@@ -32,8 +33,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="postgresql://[USER@]HOST[:PORT]/DATABASE (password: PGPASSWORD or ~/.pgpass), "
         "parquet:DIR",
     )
-    parser.add_argument("--once", action="store_true", help="store what is published now and exit")
-    add_http(parser, port="9464; --once has none")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         return _once(args, target)
     plans = served_plans(args, process.registry, publishes=True)
     with opened(args, **fetch_limits(args)) as broker:
-        service = Service(plans, broker, process.registry, **spaces(args))
+        service = Service(plans, broker, process.registry, **arguments.spaces(args))
         process.run(*service.roles, service.sink(target, load(TallyConfig)))
     return 0
 

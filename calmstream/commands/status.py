@@ -31,7 +31,7 @@ RUNNING = ("well", "not started")
 
 def add(parser: argparse.ArgumentParser) -> None:
     arguments.add_plans(parser, watched=False)
-    parser.add_argument("--json", action="store_true", help="print one JSON object a plan")
+    arguments.add(parser, "--json")
 
 
 def run(args: argparse.Namespace) -> int:

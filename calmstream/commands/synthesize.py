@@ -37,7 +37,7 @@ USES = {
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    result_options.add_results(parser)
+    arguments.add(parser, *arguments.RESULTS, "--windows")
     parser.add_argument("--records", type=arguments.positive, required=True, metavar="N")
     parser.add_argument(
         "--method",
@@ -46,7 +46,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="tree: draw from the Chow-Liu tree, which joins the attributes that depend on each "
         "other most; model: from the hidden causes of a noise-aware plan (default: tree)",
     )
-    result_options.add_windows(parser)
     result_options.add_output(parser, tuple(WRITERS))
 
 

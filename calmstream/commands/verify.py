@@ -31,7 +31,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="public root keys that are trusted, one a line; without it any root is accepted",
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object")
+    arguments.add(parser, "--json")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -14,11 +14,9 @@ from calmstream.pages.watch import watch
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    result_options.add_results(parser)
-    result_options.add_marginal(parser)
+    arguments.add(parser, *arguments.RESULTS, "--marginal", "--once")
     result_options.add_kind(parser, None)
     result_options.add_from_window(parser, None)
-    parser.add_argument("--once", action="store_true", help="show what is published now and exit")
 
 
 def run(args: argparse.Namespace) -> int:
