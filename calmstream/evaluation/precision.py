@@ -207,10 +207,14 @@ def _prior(shape: tuple[int, ...]) -> Floats:
 
 def needed(width: Width, wanted: float) -> float | None:
     """Return the least number of reports with which a half-width is reached; None if none is."""
-    low, high = 1.0, _USERS
-    if width(high) > wanted:
+    return least(lambda users: width(users) <= wanted, 1.0, _USERS, 1.001)
+
+
+def least(enough: Callable[[float], bool], low: float, high: float, within: float) -> float | None:
+    """Return the least number that is enough, ``within`` times; None if the highest is not."""
+    if not enough(high):
         return None
-    while high > 1.001 * low:
+    while high > within * low:
         middle = sqrt(low * high)
-        low, high = (low, middle) if width(middle) <= wanted else (middle, high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
     return high

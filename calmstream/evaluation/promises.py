@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import ceil, floor, log10, sqrt
+from math import ceil, floor, log10
 from typing import Any
 
 from rich.table import Table as Grid
@@ -16,7 +16,7 @@ from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.marginal import Z95
 from calmstream.estimators.plan import Plan
-from calmstream.evaluation.precision import Precision, Width, needed
+from calmstream.evaluation.precision import Precision, Width, least, needed
 from calmstream.planning import over_time
 from calmstream.planning.allowed_loss import MAX_REPORT
 from calmstream.terminal import grid
@@ -27,7 +27,6 @@ _GOAL = re.compile(
     r"(?:±|\+-)?\s*(\d+(?:\.\d+)?)\s*(?:points?|%)?\s+(?:in|of)\s+(.+?)(?:\s+given\s+(.+))?"
 )
 _MANY = 1e10  # reports: prior knowledge adds nothing, and the variance times them is that of one
-_STEPS = 7  # bisections of epsilon: it is found to 3 %
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +71,7 @@ def read_goal(text: str, domain: Domain) -> Goal:
 def promises(precision: Precision, given: Sequence[str]) -> list[dict[str, Any]]:
     """Return the precision of shares of one attribute, of pairs, up to k, and within groups.
 
-    Over a day and a week, the tables of windows are added; ``now`` filters them, as shares drift
-    (`over_time.worth_now`). None where no number of reports is enough.
+    Over a day and a week, the tables of windows are added; ``now`` filters them, as shares drift.
     """
     plan, found = precision.plan, []
     for what, width in _widths(precision, given):
@@ -163,13 +161,9 @@ def _epsilon(goal: Goal, precision: Precision, redraft: Callable[[str], Plan]) -
             return False
         return goal.width(other)(users) <= goal.half_width
 
-    low, high = 0.02, float(MAX_REPORT)
-    if not enough(high):
-        return f"no epsilon up to {high:g} is enough for {users:,} reports"
-    for _ in range(_STEPS):
-        middle = sqrt(low * high)
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return f"epsilon {high:.2g} with {users:,} reports in a window"
+    if (found := least(enough, 0.02, float(MAX_REPORT), within=1.05)) is None:
+        return f"no epsilon up to {MAX_REPORT} is enough for {users:,} reports"
+    return f"epsilon {found:.2g} with {users:,} reports in a window"
 
 
 def span(seconds: int) -> str:

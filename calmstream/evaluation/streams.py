@@ -29,21 +29,17 @@ MOST_WINDOWS = 100_000  # maximum number of windows from the first record to the
 
 @dataclass(frozen=True, slots=True)
 class StreamResult:
-    """One line: the mean errors of one method at one epsilon, with n devices a window.
-
-    Of the windows with records some are measured: the squared errors of final, total and current,
-    summed over the cells of a target, and the share of true cells in the intervals of current.
-    """
+    """The mean errors of a method at one epsilon: squared, summed over the cells of a target."""
 
     method: str
     epsilon: float
-    windows: int
-    measured: int
-    n: int
+    windows: int  # with records
+    measured: int  # of these windows
+    n: int  # devices of a window
     final: float
     total: float
     current: float
-    coverage: float
+    coverage: float  # share of the true cells in the 95 % intervals of current
 
 
 def times_of(columns: Sequence[FileColumn], name: str | None) -> tuple[str, NDArray[np.float64]]:

@@ -18,18 +18,14 @@ MOST_WORDS = 1000  # candidates: so many of the commonest words, and as many tha
 
 @dataclass(frozen=True, slots=True)
 class WordResult:
-    """How well words of one attribute are found by n devices.
-
-    Of the candidates, ``words`` are those that devices have; ``seen`` of them are seen, and
-    ``false`` that nobody has. ``points`` and ``coverage`` are as in `evaluate.Result`.
-    """
+    """How well words of one attribute are found; points and coverage are as in `Result`."""
 
     attribute: str
     epsilon: float
-    n: int
-    words: int
-    seen: int
-    false: int
+    n: int  # devices
+    words: int  # candidates that devices have
+    seen: int  # of these
+    false: int  # candidates that are seen and nobody has
     points: float
     coverage: float
 

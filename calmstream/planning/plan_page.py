@@ -146,10 +146,9 @@ _TABLES = 9  # most tables of a size that are computed; they are spread over all
 
 
 def smallest_changes(plan: Plan) -> dict[int, list[float]]:
-    """Return by number of attributes, one or two, the smallest shifts of one cell that are found.
+    """Return by number of attributes the smallest shifts between two full windows that are found.
 
-    They are found between two full windows with probability `power.POWER`, at the level of the
-    alert divided by the number of published tables.
+    With probability `power.POWER`, at the level of the alert over the number of tables.
     """
     views = planned_views(plan, plan.users)
     level = ALPHA / len(plan.marginals)

@@ -39,14 +39,11 @@ def parts(secrets: Iterable[bytes], lineage: str, purpose: bytes, total: int) ->
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Group of a device, its view within the group, and its slot (0 under ``once``).
-
-    Under w-event the device may report in the windows whose number modulo w is the slot.
-    """
+    """Where a device belongs."""
 
     group: int
-    view: int
-    slot: int
+    view: int  # within the group
+    slot: int  # it may report in windows whose number modulo w is this; 0 under ``once``
 
 
 def place(plan: Plan, secret: bytes) -> Place:

@@ -29,18 +29,14 @@ FOREVER = 0  # horizon of a plan with the guarantee ``once``
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a device has spent under one plan: ``reports`` of ``epsilon`` each, until ``window``.
-
-    ``ends`` is that window's end and ``horizon`` the length of the plan's w windows, in seconds;
-    ``bound`` is the plan's ``lineage_epsilon``, which applies to later plans.
-    """
+    """What a device has spent under one plan: ``reports`` of ``epsilon`` each, until ``window``."""
 
     window: int
-    ends: int
+    ends: int  # end of the window, in seconds
     reports: int
     epsilon: str
-    horizon: int
-    bound: str
+    horizon: int  # length of the plan's w windows, in seconds
+    bound: str  # the plan's ``lineage_epsilon``, which applies to later plans
 
     @property
     def total(self) -> Decimal:
@@ -73,11 +69,8 @@ class DeviceState:
         return (self.signed if signed else self.lineages).get(lineage, {})
 
     def entries(self, plan: Plan, *, signed: bool) -> Entries:
-        """Return what was spent under a plan's lineage and those that it continues, by digest.
-
-        Keys of other lineages are longer: a digest can occur in several.
-        """
-        continued = {
+        """Return what was spent under a plan's lineage and those that it continues, by digest."""
+        continued = {  # under longer keys: a digest can occur in several lineages
             f"{lineage}/{kept}/{digest}": spent
             for lineage in plan.continues
             for kept in (True, False)

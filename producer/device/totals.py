@@ -12,7 +12,6 @@ from decimal import Decimal
 from itertools import chain
 from types import MappingProxyType
 
-# EXACT is decimal arithmetic without rounding.
 from calmstream.producer.device.policy import EXACT, Policy, PolicyLimits, Status, total
 
 MAX_RECENT = 4096  # entries; beyond, the older ones are joined in pairs
@@ -20,14 +19,11 @@ MAX_RECENT = 4096  # entries; beyond, the older ones are joined in pairs
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """The loss of one report or of several that were joined; no root if unsigned.
+    """The loss of one report or of several that were joined."""
 
-    ``counts_from``, in seconds, is the end of the window, or the mark if that is later.
-    """
-
-    counts_from: int
+    counts_from: int  # seconds: end of the window, or the mark if that is later
     epsilon: str
-    root: str
+    root: str  # empty if unsigned
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,11 +33,7 @@ SHOW_SECONDS = 0.1  # least time between two calls of the progress function
 
 @dataclass(frozen=True, slots=True)
 class ProduceSummary:
-    """State of a run, and at the end its result.
-
-    ``missing``: under ``once`` devices that may still report; under ``w-event`` reports whose turn
-    in begun windows did not come. ``expired``: the run ended because the plan ended.
-    """
+    """State of a run, and at the end its result."""
 
     devices: int
     reported: int = 0
@@ -45,8 +41,8 @@ class ProduceSummary:
     failed: int = 0
     batches: int = 0
     retries: int = 0
-    missing: int = 0
-    expired: bool = False
+    missing: int = 0  # devices that may still report (once), or reports whose turn passed
+    expired: bool = False  # the run ended because the plan ended
     error: CalmstreamError | None = None
 
 

@@ -66,15 +66,6 @@ def test_purposes_are_compared_exactly() -> None:
     assert reporter(signed, policy=policy).status() is Status.READY
 
 
-def test_the_dates_of_the_certificate_are_included() -> None:
-    operator = replace(GOOD, not_before=START, not_after=START + 3 * WINDOW)
-    signed = operator.sign(PLAN)
-    assert refused(signed, seconds=START - 1) is Refusal.EXPIRED_CERTIFICATE
-    assert reporter(signed, seconds=START).status() is Status.READY
-    assert reporter(signed, seconds=operator.not_after).status() is Status.READY
-    assert refused(signed, seconds=operator.not_after + 1) is Refusal.EXPIRED_CERTIFICATE
-
-
 def test_a_limit_is_allowed_and_the_default_policy_trusts_no_operator() -> None:
     signed = GOOD.sign(GOOD.plan(epsilon="4"))
     assert reporter(signed).report({}) is not None

@@ -83,15 +83,6 @@ def test_texts_of_a_plan_are_shortened() -> None:
     assert (large["value"], large["value_bytes"]) == ("", 5000)
 
 
-def test_what_the_history_forgets_stays_spent() -> None:
-    store = MemoryStore()
-    device = unsigned_reporter(make_plan(), store, clock=lambda: START * 1000)
-    assert device.report({}) is not None
-    store.update(lambda state: replace(state, history=()))
-    assert device.status() is Status.ALREADY_REPORTED
-    assert store.read().totals.spent_in_all == {"": "1"}
-
-
 def test_a_state_with_everything_round_trips() -> None:
     store = MemoryStore(DeviceState(bytes(16), policy=POLICY))
     device = Reporter(GOOD.sign(GOOD.plan()), store, clock=lambda: START * 1000)

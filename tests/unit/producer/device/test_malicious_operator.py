@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -18,7 +16,6 @@ from tests.support.signed import Operator
 
 PLANS = 200
 DAY = 86_400
-ROOT = Path(__file__).parents[4]
 OPERATOR = Operator(not_before=0, not_after=1 << 40)
 POLICY = Policy(roots=(OPERATOR.root,))
 
@@ -94,28 +91,6 @@ def test_both_files_put_back_are_not_noticed(tmp_path: Path) -> None:
         file.write_bytes(content)
     assert attack.ask(signed[8])
     assert attack.spent == 9
-
-
-PROCESS = """
-import runpy, sys
-from pathlib import Path
-attack_of = runpy.run_path(sys.argv[1])
-attack = attack_of["Attack"](attack_of["FileStore"](Path(sys.argv[2])))
-for number, raw in enumerate(attack_of["fresh_lineages"]()):
-    if number % 2 == int(sys.argv[3]):
-        attack.ask(raw)
-print(attack.spent)
-"""
-
-
-def test_two_processes_at_once_give_8(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", PROCESS, __file__, str(tmp_path / "device.json")]
-    processes = [
-        subprocess.Popen([*command, str(n)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-        for n in range(2)
-    ]
-    spent = [Decimal(process.communicate(timeout=120)[0]) for process in processes]
-    assert sum(spent) == 8
 
 
 def test_everything_at_once_gives_8(tmp_path: Path) -> None:
