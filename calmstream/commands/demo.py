@@ -42,7 +42,7 @@ from calmstream.estimators.wire.snapshot import Kind
 from calmstream.local_service import LocalService, Part
 from calmstream.output import say, say_json
 from calmstream.pages.watch import watch
-from calmstream.producer.simulation.produce import ProduceSummary, produce
+from calmstream.producer.simulation.produce import produce
 from calmstream.terminal import Console
 
 NAMESPACE = "demo"
@@ -218,15 +218,14 @@ class Demo:
     def report(self, stop: threading.Event) -> None:
         """Let the devices report."""
 
-        def note(summary: ProduceSummary) -> None:
-            self.sent = summary.sent
+        def note(sent: int) -> None:
+            self.sent = sent
 
         rate = len(self.codes) / pacing_seconds(self.plan, SystemClock().now_ms())
         names = self.service.names
         summary = produce(
             self.plan, self._broker, names, self.codes, rate=rate, progress=note, stop=stop
         )
-        note(summary)
         if summary.error is not None:
             raise summary.error
 

@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
             batch_size=args.batch_size,
             windows=args.windows,
             totals=totals,
-            progress=lambda s: progress.update(task, completed=s.sent),
+            progress=lambda sent: progress.update(task, completed=sent),
             stop=stack.enter_context(stop_on_signals()),
         )
     if recorded is not None and recorded.dropped:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import numpy as np
@@ -19,7 +19,7 @@ from calmstream.common.errors import CalmstreamError, FatalError, InvalidInput, 
 from calmstream.estimators.domain import Codes
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness
-from calmstream.producer.gateway.encoding import DEFAULT_SIZE, EncodedBatch, permutation
+from calmstream.producer.gateway.encoding import DEFAULT_SIZE, permutation
 from calmstream.producer.gateway.metrics import Failure, GatewayTotals
 from calmstream.producer.gateway.sender import POLL_SECONDS, BatchSender
 from calmstream.producer.simulation.simulate import Indices, Population
@@ -28,12 +28,11 @@ NAP_SECONDS = 0.2  # between two looks at deliveries, stop signal and window
 GIVE_UP_SECONDS = 120.0  # after its first send a batch that failed is not sent again
 STOP_SECONDS = 20.0  # longest wait for deliveries after a stop
 CLOSE_SECONDS = 2.0  # after a normal end every delivery has ended before
-SHOW_SECONDS = 0.1  # least time between two calls of the progress function
 
 
 @dataclass(frozen=True, slots=True)
 class ProduceSummary:
-    """State of a run, and at the end its result."""
+    """The result of a run."""
 
     devices: int
     reported: int = 0
@@ -57,7 +56,7 @@ def produce(
     batch_size: int = DEFAULT_SIZE,
     windows: int | None = None,
     totals: GatewayTotals | None = None,
-    progress: Callable[[ProduceSummary], object] = lambda _: None,
+    progress: Callable[[int], object] = lambda _: None,
     stop: threading.Event | None = None,
     clock: Clock | None = None,
     randomness: Randomness | None = None,
@@ -65,6 +64,7 @@ def produce(
     """Let every row of ``codes`` report as one device, in real time, as a `Population`.
 
     Under ``once`` until all have reported, else until the plan, ``windows`` or ``stop`` ends it.
+    ``progress`` gets the number of acknowledged reports.
     After a lost batch no other device reports: the broker may be down, and it reports only once.
     """
     stop = stop or threading.Event()
@@ -98,13 +98,12 @@ class _Run:
     stop: threading.Event
     rate: float | None
     batch_size: int
-    progress: Callable[[ProduceSummary], object]
+    progress: Callable[[int], object]
     reported: int = 0
     missing: int = 0
     expired: bool = False
     uncounted: str = ""
     next_time: float = 0.0
-    shown_at: float = -math.inf
     stopped_at: float = math.inf
 
     def __post_init__(self) -> None:
@@ -140,18 +139,21 @@ class _Run:
 
     def finish(self) -> ProduceSummary:
         self._wait_while(lambda: self.sender.in_flight > 0)
-        self.shown_at = -math.inf
-        self._show_progress()
         if self.plan.guarantee.kind == "once":
             self.missing = len(self.population.due(self.plan.windows - 1))
         stopped_by = FatalError(self.uncounted) if self.uncounted else None
-        return replace(self._summary(), error=self.sender.error or stopped_by)
-
-    def _submit(self, batch: EncodedBatch) -> None:
-        self._wait_while(lambda: self.sender.full)
-        self.sender.submit(batch)
-        self._step()
-        self._show_progress()
+        totals = self.sender.totals
+        return ProduceSummary(
+            devices=len(self.population),
+            reported=self.reported,
+            sent=totals.reports_sent,
+            failed=totals.reports_failed,
+            batches=totals.batches_sent,
+            retries=totals.retries,
+            missing=self.missing,
+            expired=self.expired,
+            error=self.sender.error or stopped_by,
+        )
 
     def _wait_while(self, busy: Callable[[], bool]) -> None:
         """Wait for the sender; 20 s after a stop give up what is in flight."""
@@ -164,7 +166,6 @@ class _Run:
                 self._step()
                 late = f"{self.sender.in_flight} batches not acknowledged within {STOP_SECONDS:g} s"
                 self.sender.give_up_all(RecoverableError(late))
-            self._show_progress()
 
     def _step(self, seconds: float = 0.0) -> None:
         """Let the sender work; a batch is given up for good reasons, or after two minutes."""
@@ -173,6 +174,7 @@ class _Run:
             late = batch.due - batch.first > GIVE_UP_SECONDS
             if late or isinstance(error, FatalError):
                 self.sender.give_up(batch, Failure.UNDELIVERED, error)
+        self.progress(self.sender.totals.reports_sent)
 
     def _let_window_report(self, window: int) -> None:
         due = self.population.due(window)
@@ -191,7 +193,9 @@ class _Run:
     def _let_devices_report(self, window: int, devices: Indices) -> None:
         for batch in self.population.reports(window, np.asarray(devices), self.batch_size):
             self.reported += batch.n
-            self._submit(batch)
+            self._wait_while(lambda: self.sender.full)
+            self.sender.submit(batch)
+            self._step()
         if self.rate is not None:
             # After an interruption, at most one second of reports is made up for, so that there is
             # no long burst.
@@ -208,7 +212,6 @@ class _Run:
     def _sleep(self, remaining: Callable[[], float]) -> None:
         while self._going() and (seconds := remaining()) > 0:
             self._step()
-            self._show_progress()
             self.clock.sleep(min(seconds, NAP_SECONDS))
 
     def _going(self) -> bool:
@@ -222,22 +225,3 @@ class _Run:
 
     def _window(self) -> int:
         return self.plan.window_at(self.clock.now_ms())
-
-    def _show_progress(self) -> None:
-        now = self.clock.monotonic()
-        if now - self.shown_at >= SHOW_SECONDS:
-            self.shown_at = now
-            self.progress(self._summary())
-
-    def _summary(self) -> ProduceSummary:
-        totals = self.sender.totals
-        return ProduceSummary(
-            devices=len(self.population),
-            reported=self.reported,
-            sent=totals.reports_sent,
-            failed=totals.reports_failed,
-            batches=totals.batches_sent,
-            retries=totals.retries,
-            missing=self.missing,
-            expired=self.expired,
-        )
