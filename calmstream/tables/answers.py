@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calmstream.common.errors import InvalidInput
-from calmstream.tables.table import FileColumn, MissingRule, listed, shown
+from calmstream.tables.table import FileColumn, listed, shown
 
 SEPARATORS = (";", "|", "\n", " / ", ", ", ",")  # separators of answers that are found
 
@@ -11,10 +11,10 @@ _MOST_PARTS = 128
 _MIN_SHARE = 0.02  # smallest share of the cells that must have several answers
 
 
-def separator_of(column: FileColumn, missing: MissingRule) -> str | None:
+def separator_of(column: FileColumn) -> str | None:
     """Return what separates few answers in many combinations, none twice; None if nothing does."""
     counts = dict(zip(column.values, column.counts.tolist(), strict=True))
-    cells = {text: counts[text] for text in column.texts if not missing.holds(text)}
+    cells = {value: counts[value] for value in column.said if isinstance(value, str)}
     for separator in SEPARATORS:
         several = sum(count for text, count in cells.items() if separator in text)
         if several < max(2, _MIN_SHARE * sum(cells.values())):
@@ -36,11 +36,11 @@ def split_by(text: str, separator: str) -> tuple[str, ...]:
     return tuple(filter(None, (part.strip() for part in text.split(separator))))
 
 
-def split(column: FileColumn, separator: str, missing: MissingRule) -> FileColumn:
+def split(column: FileColumn, separator: str) -> FileColumn:
     """Return a column of lists; a cell that says nothing is an empty one."""
-    texts = [value for value in column.texts if not missing.holds(value)]
+    texts = [value for value in column.said if isinstance(value, str)]
     if texts and not any(separator in text for text in texts):
-        found = separator_of(column, missing)
+        found = separator_of(column)
         hint = f"; {shown(found)} separates them" if found else ""
         raise InvalidInput(
             f"--choices: no cell of {column.name!r} has {shown(separator)}, they have "
@@ -51,8 +51,8 @@ def split(column: FileColumn, separator: str, missing: MissingRule) -> FileColum
             value
             if isinstance(value, tuple)
             else ()
-            if missing.holds(value)
+            if not present
             else tuple(dict.fromkeys(split_by(value, separator)))
-            for value in column.values
+            for value, present in zip(column.values, column.present, strict=True)
         ]
     )

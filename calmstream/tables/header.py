@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from calmstream.common.errors import InvalidInput
 from calmstream.common.text import unseen
-from calmstream.tables.table import FileColumn, FileTable, MissingRule, Value, listed
+from calmstream.tables.table import FileColumn, FileTable, Value, listed
 
 # Values that say that the option of a column was chosen.
 _MARKS = frozenset(("1", "x", "yes", "true", "y", "checked", "selected", "✓", "✔"))
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*")
 _YEAR = re.compile(r"(19|20)\d\d")
 _MAX_ROWS = 3
-_MISSING = MissingRule()
 
 
 def with_names(table: FileTable, stated: int | None) -> FileTable:
@@ -88,7 +87,7 @@ def _check_header(header: Sequence[str], below: FileTable) -> None:
     """Refuse a first row like a record: its cells occur again below, or are numbers (not years)."""
     judged, again, number = 0, list[str](), False
     for column, cell in zip(below.columns, header, strict=True):
-        said = [str(value) for value in column.values if not _MISSING.holds(value)]
+        said = list(map(str, column.said))
         if not cell.strip() or len(said) < 2:
             continue
         judged += 1
@@ -120,8 +119,7 @@ def _heads_options(header: Sequence[str], below: FileTable) -> bool:
         if not name.strip() and column.first.strip()
     ]
     return bool(options) and all(
-        not _is_mark(column.first)
-        and all(_says(value, column.first) or _MISSING.holds(value) for value in column.values)
+        not _is_mark(column.first) and all(_says(value, column.first) for value in column.said)
         for column in options
     )
 
@@ -140,7 +138,7 @@ def _is_header(below: FileTable) -> bool:
             continue
         judged += 1
         alone += int(not again)
-        others = [str(v) for v in column.values if v != cell and not _MISSING.holds(v)]
+        others = [str(value) for value in column.said if value != cell]
         texts += int(_all_numbers(others) and bool(cell.strip()) and not _is_number(cell))
     same = len({column.first for column in below.columns}) == 1
     return alone == judged and (judged > 2 or texts > 0 or (judged == 2 and same))
@@ -206,7 +204,7 @@ def clean(cell: str) -> str:
 
 def _alike(columns: Sequence[FileColumn]) -> Iterator[_Group]:
     """Yield neighbouring columns with names that begin alike, that say one thing or nothing."""
-    said = [[v for v in c.values if not _MISSING.holds(v)] for c in columns]
+    said = [column.said for column in columns]
     single = [len(said[j]) == 1 and len(c.values) > 1 for j, c in enumerate(columns)]
     start = 0
     while start < len(columns):
@@ -236,7 +234,7 @@ def _joined(
     found: dict[int, FileColumn] = dict(enumerate(columns))
     for group in groups:
         pairs = [(columns[j], o) for j, o in zip(group.places, group.options, strict=True)]
-        if not all(_MISSING.holds(v) or _says(v, o) for column, o in pairs for v in column.values):
+        if not all(_says(value, option) for column, option in pairs for value in column.said):
             continue
         chosen = [np.array([_says(v, o) for v in c.values])[c.places] for c, o in pairs]
         rows, places = np.unique(np.stack(chosen, axis=1), axis=0, return_inverse=True)

@@ -11,7 +11,7 @@ from calmstream import arguments
 from calmstream.common.errors import InvalidInput
 from calmstream.tables import answers
 from calmstream.tables.files import read_file
-from calmstream.tables.table import FileTable, MissingRule, listed
+from calmstream.tables.table import USUAL, FileTable, MissingRule, listed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,7 +21,7 @@ class ReadingOptions:
     delimiter: str | None = None
     encoding: str | None = None
     header_rows: int | None = None
-    missing: MissingRule = field(default_factory=MissingRule)
+    missing: MissingRule = USUAL
     choices: Mapping[str, str | None] = field(default_factory=dict)
     columns: Sequence[str] | None = None
 
@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser, *, columns: bool = True) -> Non
     group.add_argument(
         "--missing",
         type=_missing,
-        default=MissingRule(),
+        default=USUAL,
         metavar="HOW[:TEXT,..]",
         help="cells that say nothing (empty, NA, N/A, NaN, null, and these texts): label gives "
         "them the label missing (default), drop leaves such records out, keep takes texts such "
@@ -102,10 +102,11 @@ def _with_lists(table: FileTable, how: ReadingOptions) -> FileTable:
         if name not in names:
             raise InvalidInput(f"there is no column {name!r}; there are {listed(names, 12)}")
     columns, said = [], list(table.said)
-    for column in table.columns:
+    for each in table.columns:
+        column = replace(each, rule=how.missing)
         separator = how.choices.get(column.name)
         if separator is None:
-            separator = answers.separator_of(column, how.missing)
+            separator = answers.separator_of(column)
             if separator is None and column.name in how.choices:
                 raise InvalidInput(
                     f"--choices {column.name}: no separator found; state it, as in "
@@ -116,5 +117,5 @@ def _with_lists(table: FileTable, how: ReadingOptions) -> FileTable:
                     f"choices: cells of {column.name!r} have several answers, with {separator!r} "
                     f"between them; --choices '{column.name}=' takes them whole"
                 )
-        columns.append(answers.split(column, separator, how.missing) if separator else column)
+        columns.append(answers.split(column, separator) if separator else column)
     return replace(table, columns=tuple(columns), said=tuple(said))

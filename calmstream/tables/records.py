@@ -21,7 +21,7 @@ from calmstream.tables import answers, numbers
 from calmstream.tables.delimited import read_delimited
 from calmstream.tables.encoding import unpacked
 from calmstream.tables.reading import ReadingOptions, load
-from calmstream.tables.table import LABEL, FileColumn, FileTable, MissingRule, listed, shown
+from calmstream.tables.table import LABEL, FileColumn, FileTable, listed, shown
 from calmstream.tables.understand import Understood, understand
 
 _COUNT = re.compile(r"(freq|frequency|count|counts|n|weight|total)\W*", re.IGNORECASE)
@@ -59,11 +59,11 @@ def read_table(
         if how.missing.how == "drop":
             fields = [a.field for a in domain.attributes] if domain is not None else []
             used = {*fields, *(c.column.name for c in found if c.entry is not None)}
-            table = _without_missing(table, used, how.missing)
+            table = _without_missing(table, used)
             found = () if domain is not None else _understood(table, how, declared)
         if domain is None:
             domain = _domain(found)
-        codes = encode(table, domain, how.missing, randomness)
+        codes = _encoded(table, domain, randomness)
         said = (*table.said, *(_counts(domain, codes) if found else ()))
         return RecordTable(domain, codes, found, said, table.columns)
     except InvalidInput as error:
@@ -99,19 +99,17 @@ def _understood(
     return tuple(
         Understood(columns[name], declared[name], "as declared")
         if name in declared
-        else understand(
-            columns[name], how.missing, asked=how.columns is not None or name in how.choices
-        )
+        else understand(columns[name], asked=how.columns is not None or name in how.choices)
         for name in how.columns or columns
     )
 
 
-def _without_missing(table: FileTable, used: set[str], missing: MissingRule) -> FileTable:
+def _without_missing(table: FileTable, used: set[str]) -> FileTable:
     """Return the table without the records that say nothing in a column that is used."""
     kept = np.ones(table.records, bool)
     for column in table.columns:
         if column.name in used:
-            kept &= ~np.array(list(map(missing.holds, column.values)))[column.places]
+            kept &= column.present[column.places]
     if not kept.any():
         raise InvalidInput("--missing drop: every record lacks something; use --missing label")
     left = int(table.records - kept.sum())
@@ -119,9 +117,7 @@ def _without_missing(table: FileTable, used: set[str], missing: MissingRule) -> 
     return replace(table.taken(kept), said=(*table.said, said))
 
 
-def encode(
-    table: FileTable, domain: Domain, missing: MissingRule, randomness: Randomness | None = None
-) -> Codes:
+def _encoded(table: FileTable, domain: Domain, randomness: Randomness | None) -> Codes:
     """Return the records of a table in a domain: shape (n, d), uint16."""
     columns = {column.name: column for column in table.columns}
     codes = np.empty((table.records, len(domain)), np.uint16)
@@ -133,20 +129,21 @@ def encode(
         column = columns[name]
         if isinstance(kind, Choice):
             if name not in lists:
-                lists[name] = _list_of(column, kind, missing)
+                lists[name] = _list_of(column, kind)
             found = [kind.code(value) for value in lists[name].values]
             codes[:, j] = np.array(found, np.uint16)[lists[name].places]
         elif isinstance(kind, Number):
-            codes[:, j] = _numbers(table, column, attribute, missing, randomness)
+            codes[:, j] = _numbers(table, column, attribute, randomness)
         elif isinstance(kind, Hashed):
-            texts = [None if missing.holds(value) else str(value) for value in column.values]
-            codes[:, j] = kind.codes(texts, randomness, column.places)
+            texts = zip(map(str, column.values), column.present, strict=True)
+            known = [text if present else None for text, present in texts]
+            codes[:, j] = kind.codes(known, randomness, column.places)
         else:
-            codes[:, j] = _labels(table, column, attribute, missing)
+            codes[:, j] = _labels(table, column, attribute)
     return codes
 
 
-def _list_of(column: FileColumn, kind: Choice, missing: MissingRule) -> FileColumn:
+def _list_of(column: FileColumn, kind: Choice) -> FileColumn:
     """Return a column as lists, with the separator that fits the options best."""
     options = set(kind.options)
 
@@ -156,56 +153,50 @@ def _list_of(column: FileColumn, kind: Choice, missing: MissingRule) -> FileColu
 
     best = column
     if not any(isinstance(value, tuple) for value in column.values):
-        whole = column.mapped([() if missing.holds(v) else (str(v),) for v in column.values])
+        said = zip(map(str, column.values), column.present, strict=True)
+        whole = column.mapped([(text,) if present else () for text, present in said])
         marks = [x for x in answers.SEPARATORS if any(x in text for text in column.texts)]
-        best = max((whole, *(answers.split(column, x, missing) for x in marks)), key=match)
-    said = int(best.counts[np.array([bool(value) for value in best.values])].sum())
-    if 2 * match(best) < said:
+        best = max((whole, *(answers.split(column, x) for x in marks)), key=match)
+    answered = int(best.counts[np.array([bool(value) for value in best.values])].sum())
+    if 2 * match(best) < answered:
         have = listed(value for value in column.values if value)
         raise InvalidInput(
-            f"{match(best):,} of {said:,} cells of {column.name!r} match an option "
+            f"{match(best):,} of {answered:,} cells of {column.name!r} match an option "
             f"({listed(kind.options)}), they have {have}; state the separator, as in --choices "
             f"'{column.name}=;'"
         )
     return best
 
 
-def _labels(
-    table: FileTable, column: FileColumn, attribute: Attribute, missing: MissingRule
-) -> NDArray[np.uint16]:
+def _labels(table: FileTable, column: FileColumn, attribute: Attribute) -> NDArray[np.uint16]:
     places = {label: code for code, label in enumerate(attribute.labels)}
     lacking = places.get(LABEL, attribute.other)
     found = [
         None
         if isinstance(value, tuple)
-        else places.get(value, lacking if missing.holds(value) else attribute.other)
-        for value in column.values
+        else places.get(value, attribute.other if present else lacking)
+        for value, present in zip(column.values, column.present, strict=True)
     ]
     if None in found:
-        _refuse(table, column, np.array([one is None for one in found]), attribute, missing)
+        _refuse(table, column, np.array([one is None for one in found]), attribute)
     return np.array(found, np.uint16)[column.places]
 
 
 def _numbers(
-    table: FileTable,
-    column: FileColumn,
-    attribute: Attribute,
-    missing: MissingRule,
-    randomness: Randomness | None,
+    table: FileTable, column: FileColumn, attribute: Attribute, randomness: Randomness | None
 ) -> NDArray[np.int64]:
     assert isinstance(attribute.kind, Number)
-    said = np.array([not missing.holds(value) for value in column.values])
-    texts = [str(value) for value, kept in zip(column.values, said, strict=True) if kept]
+    texts = list(map(str, column.said))
     values = np.full(len(column.values), np.nan)
     together = numbers.parsed(texts)
     if together is not None:
-        values[said] = together[0]
+        values[column.present] = together[0]
     else:  # written in several ways: each text by itself
         each = (numbers.parsed([text]) for text in texts)
-        values[said] = [np.nan if one is None else one[0][0] for one in each]
+        values[column.present] = [np.nan if one is None else one[0][0] for one in each]
     unknown = np.isnan(values)
     if attribute.other is None and unknown.any():
-        _refuse(table, column, unknown, attribute, missing)
+        _refuse(table, column, unknown, attribute)
     known = np.where(unknown, 0.0, values)
     if randomness is not None and attribute.kind.rounding == "grid":
         codes = attribute.kind.codes(known[column.places], randomness)
@@ -217,16 +208,12 @@ def _numbers(
 
 
 def _refuse(
-    table: FileTable,
-    column: FileColumn,
-    wrong: NDArray[np.bool_],
-    attribute: Attribute,
-    missing: MissingRule,
+    table: FileTable, column: FileColumn, wrong: NDArray[np.bool_], attribute: Attribute
 ) -> None:
     """Raise the error about the first cell with a value that the domain does not have."""
     row, name = int(wrong[column.places].argmax()), column.name
     value = column.values[column.places[row]]
-    if missing.holds(value):
+    if column.rule.holds(value):
         why = (
             f"{name!r} says nothing, like {int(wrong[column.places].sum()):,} records, and has no "
             f"label {LABEL!r}; --missing drop leaves such records out"

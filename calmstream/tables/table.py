@@ -36,6 +36,7 @@ class MissingRule:
         )
 
 
+USUAL = MissingRule()
 LABEL = "missing"  # the label of cells that say nothing
 OTHER = "other"  # the label of values that are not frequent
 
@@ -47,10 +48,20 @@ class FileColumn:
     name: str
     values: tuple[Value, ...]  # distinct; each occurs
     places: Places  # shape (n,), int32: which value each record has
+    rule: MissingRule = USUAL
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
         return np.bincount(self.places, minlength=len(self.values))
+
+    @cached_property
+    def present(self) -> NDArray[np.bool_]:
+        """Which values say something: shape (values,)."""
+        return np.array([not self.rule.holds(value) for value in self.values])
+
+    @property
+    def said(self) -> list[Value]:
+        return [value for value, one in zip(self.values, self.present, strict=True) if one]
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -67,12 +78,12 @@ class FileColumn:
     def taken(self, rows: Any) -> FileColumn:
         used, places = np.unique(self.places[rows], return_inverse=True)
         values = tuple(self.values[i] for i in used.tolist())
-        return FileColumn(self.name, values, places.astype(np.int32))
+        return replace(self, values=values, places=places.astype(np.int32))
 
     def mapped(self, values: Sequence[Value]) -> FileColumn:
         found: dict[Value, int] = {}
         into = [found.setdefault(value, len(found)) for value in values]
-        return FileColumn(self.name, tuple(found), np.array(into, np.int32)[self.places])
+        return replace(self, values=tuple(found), places=np.array(into, np.int32)[self.places])
 
 
 class ColumnBuilder:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calmstream.tables import numbers
 from calmstream.tables.order import order_of
-from calmstream.tables.table import LABEL, OTHER, FileColumn, MissingRule, listed, shown
+from calmstream.tables.table import LABEL, OTHER, FileColumn, listed, shown
 
 MAX_LABELS = 64  # columns with more labels keep the frequent ones
 MAX_KEPT = 31  # most labels that are kept of a column with too many
@@ -51,13 +52,13 @@ class Understood:
     missing: int = 0  # records in which it says nothing
 
 
-def understand(column: FileColumn, missing: MissingRule, *, asked: bool) -> Understood:
+def understand(column: FileColumn, *, asked: bool) -> Understood:
     """Return what a column is; one that was ``asked`` for is left out only if it is empty."""
     if any(isinstance(value, tuple) for value in column.values):
         return _choices(column)
-    present = _numbers_only([not missing.holds(value) for value in column.values], column)
+    present = _numbers_only(column)
     texts = [str(value) for value, kept in zip(column.values, present, strict=True) if kept]
-    counts = column.counts[np.array(present)]
+    counts = column.counts[present]
     absent = int(column.counts.sum() - counts.sum())
     found = _left_out(column.name, texts, counts, absent) if not asked or not texts else ""
     if found:
@@ -68,13 +69,14 @@ def understand(column: FileColumn, missing: MissingRule, *, asked: bool) -> Unde
     return _labels(column, dict(zip(texts, counts.tolist(), strict=True)), absent)
 
 
-def _numbers_only(present: list[bool], column: FileColumn) -> list[bool]:
+def _numbers_only(column: FileColumn) -> NDArray[np.bool_]:
     """Return which values are present: in a column of numbers, not those such as ``?``."""
     values = [str(value).strip() for value in column.values]
-    kept = [one and value not in _NO_NUMBERS for one, value in zip(present, values, strict=True)]
+    kept = column.present & [value not in _NO_NUMBERS for value in values]
     texts = [value for value, one in zip(values, kept, strict=True) if one]
-    many = kept != present and len(texts) > FEW_NUMBERS and numbers.parsed(texts) is not None
-    return kept if many else present
+    if (kept == column.present).all() or len(texts) <= FEW_NUMBERS:
+        return column.present
+    return column.present if numbers.parsed(texts) is None else kept
 
 
 def _left_out(name: str, texts: Sequence[str], counts: Any, absent: int) -> str:

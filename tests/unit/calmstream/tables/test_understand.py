@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from calmstream.tables.numbers import edges, parsed
-from calmstream.tables.table import ColumnBuilder, MissingRule
+from calmstream.tables.table import ColumnBuilder
 from calmstream.tables.understand import Understood, understand
 from tests.unit.calmstream.conftest import Command
 
@@ -21,7 +21,7 @@ Cells = Callable[[random.Random], object]
 def learnt(cells: Cells, name: str = "x", n: int = 1000) -> Understood:
     dice, builder = random.Random(1), ColumnBuilder()
     builder.extend(str(cells(dice)) for _ in range(n))
-    return understand(builder.column(name), MissingRule(), asked=False)
+    return understand(builder.column(name), asked=False)
 
 
 @pytest.mark.parametrize(
