@@ -184,7 +184,6 @@ def _mean(values: Iterator[float]) -> float:
 
 
 def _require_answers(plans: Sequence[tuple[Method, Plan]], targets: Sequence[Attributes]) -> None:
-    """Check before the collection that the methods can answer all targets."""
     for method, plan in plans:
         if plan.method == method.name:
             model = registry.fit(plan, planning.empty_tallies(plan))

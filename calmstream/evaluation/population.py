@@ -44,7 +44,6 @@ class Study:
             raise InvalidInput("targets and repeats must be at least 1, the seed not negative")
 
     def requests(self) -> Iterator[tuple[Method, Request]]:
-        """Yield every method at every epsilon, in that order."""
         for method in map(methods.get, self.methods):
             for epsilon in self.epsilons:
                 yield method, Request(self.table.domain, epsilon, self.users, self.k)

@@ -42,8 +42,6 @@ _EVEN = 0.01
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Table:
-    """What is known of one table before the collection."""
-
     shape: tuple[int, ...]
     shares: Floats  # shape (cells,): of the records, or even
     information: Floats  # of the coefficients by one report: shape (coefficients, coefficients)

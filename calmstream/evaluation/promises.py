@@ -134,7 +134,6 @@ def about(precision: Precision) -> str:
 
 
 def ways(goal: Goal, precision: Precision, redraft: Callable[[str], Plan]) -> list[str]:
-    """Return what reaches a goal: reports, windows, epsilon; one line each."""
     plan, width = precision.plan, goal.width(precision)
     if (reports := needed(width, goal.half_width)) is None:
         return [f"{goal} cannot be reached: no device answers on all of these attributes"]

@@ -68,7 +68,6 @@ def evaluate_synthetic(study: Study) -> Iterator[Likeness]:
 def _tables(
     model: Model, domain: Domain, asked: _Targets, study: Study
 ) -> Iterator[tuple[str, dict[int, list[Floats]]]]:
-    """Yield the answers, and the tables of made-up records, by order."""
     answers = {}
     for order, targets in asked.items():
         with suppress(InvalidInput):  # the method answers no such table

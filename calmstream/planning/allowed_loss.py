@@ -18,7 +18,6 @@ MAX_YEAR = Decimal(8)  # maximum loss in any 365 days without confirmation; e^8 
 
 
 def check(loss: Loss, allowed: Decimal | None) -> None:
-    """Refuse a large loss unless ``--allow-loss`` confirms it."""
     above = []
     if loss.report > MAX_REPORT:
         above.append(f"{loss.report:f} with one report (more than {MAX_REPORT})")

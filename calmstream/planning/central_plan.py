@@ -131,7 +131,6 @@ def show(console: Console, plan: CentralPlan) -> None:
 
 
 def _columns(args: argparse.Namespace) -> tuple[str, ...]:
-    """Return the column names; values are learnt later, with noise."""
     if args.columns:
         return tuple(args.columns)
     if args.data.endswith(".json"):

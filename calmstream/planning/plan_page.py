@@ -46,7 +46,6 @@ def deliver(
     as_json: bool,
     more: Mapping[str, Any] | None = None,
 ) -> int:
-    """Write the plan to a file and print it with its warnings, as JSON or for people."""
     if out:
         # Indented for people; the digest does not depend on the layout.
         write_file(out, orjson.dumps(plan.to_json(), option=orjson.OPT_INDENT_2) + b"\n")
@@ -84,7 +83,6 @@ def _unreadable(plan: Plan) -> list[str]:
 
 
 def show(console: Console, plan: Plan, promised: Grid) -> None:
-    """Print the plan in a few lines: how many reports, how long, how precise, what it costs."""
     console.print(
         f"{plan.name}-{plan.digest[:8]}: {plan.method}, epsilon {plan.epsilon}, "
         f"{plan.guarantee.kind}; {plan.users:,} reports a window",

@@ -63,7 +63,6 @@ class Dialect:
 
 
 def read_delimited(text: str, delimiter: str | None) -> FileTable:
-    """Return the cells of a text; its first row is the header."""
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
     comments, start = _comments(text)
     lines = f"{comments} line{'s' * (comments > 1)}"

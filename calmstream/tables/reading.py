@@ -71,7 +71,6 @@ def reading(args: argparse.Namespace) -> ReadingOptions:
 
 
 def refuse_options(args: argparse.Namespace) -> None:
-    """Refuse options about a table where the file is a data dictionary."""
     for name in ("delimiter", "encoding", "header_rows", "choices", "number"):
         if getattr(args, name, None) not in (None, []):
             option = name.replace("_", "-")

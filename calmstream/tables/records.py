@@ -105,7 +105,6 @@ def _understood(
 
 
 def _without_missing(table: FileTable, used: set[str]) -> FileTable:
-    """Return the table without the records that say nothing in a column that is used."""
     kept = np.ones(table.records, bool)
     for column in table.columns:
         if column.name in used:
@@ -210,7 +209,6 @@ def _numbers(
 def _refuse(
     table: FileTable, column: FileColumn, wrong: NDArray[np.bool_], attribute: Attribute
 ) -> None:
-    """Raise the error about the first cell with a value that the domain does not have."""
     row, name = int(wrong[column.places].argmax()), column.name
     value = column.values[column.places[row]]
     if column.rule.holds(value):

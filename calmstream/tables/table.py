@@ -125,7 +125,6 @@ class FileTable:
 
 
 def of_rows(rows: Iterable[tuple[int, Sequence[str]]], said: Iterable[str]) -> FileTable:
-    """Return the table of equally long rows with their lines; the columns have numbers."""
     rows, lines, builders = iter(rows), list[int](), list[ColumnBuilder]()
     while part := list(islice(rows, _PART)):
         lines += [line for line, _ in part]
@@ -143,7 +142,6 @@ def shown(value: Value, width: int = 40) -> str:
 
 
 def listed(values: Iterable[Value], most: int = 4) -> str:
-    """Return some values for a message, and how many more there are."""
     found = list(values)
     more = f" and {len(found) - most:,} more" if len(found) > most else ""
     return ", ".join(map(shown, found[:most])) + more

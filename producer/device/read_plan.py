@@ -110,7 +110,6 @@ def _check_text(raw: bytes) -> None:
 
 
 def _check_numbers(document: object) -> None:
-    """Check the numbers of groups and views before any of them is read."""
     groups = document.get("groups") if isinstance(document, dict) else None
     if not isinstance(groups, list):
         return

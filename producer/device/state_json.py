@@ -44,7 +44,6 @@ def sealed(document: Mapping[str, Any]) -> bytes:
 
 
 def unsealed(raw: bytes) -> dict[str, Any]:
-    """Decode the output of :func:`sealed`; ValueError if it is anything else."""
     try:
         document = orjson.loads(raw)
     except orjson.JSONDecodeError:

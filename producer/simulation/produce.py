@@ -89,8 +89,6 @@ def produce(
 
 @dataclass(slots=True, eq=False)
 class _Run:
-    """The state and the loop of one call of :func:`produce`."""
-
     population: Population
     sender: BatchSender
     watch: TopicWatch
