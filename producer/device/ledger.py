@@ -9,13 +9,11 @@ cannot use up the epsilon of a signed one's lineage.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from calmstream.producer.device.history import Sent, WaitingReport
 from calmstream.producer.device.policy import EXACT, Policy, Status, total
@@ -98,21 +96,6 @@ def horizon(plan: Plan) -> int:
     return plan.guarantee.windows * plan.window
 
 
-def allowance(plan: Plan, bounds: Iterable[str]) -> Decimal:
-    return min(map(Decimal, (plan.lineage_epsilon, *bounds)))
-
-
-def counts(plan: Plan, window: int, ends: Any, other: int) -> Any:
-    """Whether reports under another plan count for a report in this window.
-
-    ``ends``, a number or an array, is the end in seconds of that plan's last window reported on.
-    """
-    own = horizon(plan)
-    if FOREVER in (own, other):
-        return np.full(np.shape(ends), fill_value=True)
-    return ends > plan.window_start(window) // 1000 - max(own, other)
-
-
 def status(plan: Plan, slot: int, entries: Entries, now: int) -> Status:
     window, w = plan.window_at(now), plan.guarantee.windows
     if window < 0:
@@ -126,12 +109,20 @@ def status(plan: Plan, slot: int, entries: Entries, now: int) -> Status:
     if window % w != slot:
         return Status.NOT_ITS_SLOT
     spent = EXACT.add(spent_elsewhere(plan, window, entries), Decimal(plan.epsilon))
-    if spent > allowance(plan, (entry.bound for entry in entries.values())):
+    bounds = (plan.lineage_epsilon, *(entry.bound for entry in entries.values()))
+    if spent > min(map(Decimal, bounds)):
         return Status.BUDGET_SPENT
     return Status.READY
 
 
 def spent_elsewhere(plan: Plan, window: int, entries: Entries) -> Decimal:
     """Return the sum of the losses under other plans of the lineage, as far as they count."""
-    others = (spent for digest, spent in entries.items() if digest != plan.digest)
-    return total([s.total for s in others if counts(plan, window, s.ends, s.horizon)])
+    own, start = horizon(plan), plan.window_start(window) // 1000
+    return total(
+        [
+            spent.total
+            for digest, spent in entries.items()
+            if digest != plan.digest
+            and (FOREVER in (own, spent.horizon) or spent.ends > start - max(own, spent.horizon))
+        ]
+    )

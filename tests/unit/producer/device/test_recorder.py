@@ -25,10 +25,10 @@ LIVES = 150
 FIRST = -(-START // DAY) * DAY  # the first midnight after the start of the plans
 
 
-def recorded_plan(*entries: dict[str, Any], window: int = DAY) -> Plan:
+def recorded_plan(*entries: dict[str, Any]) -> Plan:
     """A plan of a year whose attributes beside three plain ones are recorded."""
     number = {"kind": "number", "edges": ["0", "1", "2", "1000"], "other": "?"}
-    plan = make_plan(window=window, windows=366 * DAY // window, start=FIRST)
+    plan = make_plan(window=DAY, windows=366, start=FIRST)
     more = Domain.from_json([{**number, "name": str(i), "from": e} for i, e in enumerate(entries)])
     return replace(plan, domain=Domain((*plan.domain.attributes, *more.attributes)))
 
@@ -142,17 +142,6 @@ def test_what_is_reported_is_the_record() -> None:
     assert spelled(report, plan) is not None
     assert recorder.report() is None
     assert recorder.reporter.status() is Status.ALREADY_REPORTED
-
-
-def test_only_complete_days_before_the_window_count() -> None:
-    plan = recorded_plan(taken("e", "count", 2), taken("e", "days", 2), window=3600)
-    device = At(plan)
-    for day in (0, 1.2, 1.4, 2.1):
-        device.note(day)
-    assert device.record(2.5) == [3, 2]
-    assert device.record(2.999) == [3, 2]
-    assert device.record(3.0) == [3, 2]
-    assert device.record(5.5) == [0, 0]
 
 
 def test_a_clock_that_ran_ahead_costs_days_and_no_more() -> None:
