@@ -96,8 +96,8 @@ def names_of(plan: CentralPlan, namespace: str) -> CentralNames:
 
 
 def _account(args: argparse.Namespace, plan: CentralPlan) -> int:
-    BudgetAccount.create(args.account, plan.new_ledger)
-    say(f"{args.account}: {plan.new_ledger.summary()}")
+    ledger = BudgetAccount(args.account, plan).create()
+    say(f"{args.account}: {ledger.summary()}")
     return 0
 
 
@@ -112,7 +112,7 @@ def _topics(args: argparse.Namespace, plan: CentralPlan) -> int:
 
 
 def _aggregate(args: argparse.Namespace, plan: CentralPlan) -> int:
-    account = BudgetAccount(args.account, plan.digest)
+    account = BudgetAccount(args.account, plan)
     account.read()
     config = load(AggregatorConfig)
     process = Process(args)

@@ -11,25 +11,25 @@ from pathlib import Path
 
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.common.files import exclusive, real_path, write_durably
-from calmstream.estimators.central.accounting import Spend
 from calmstream.estimators.central.ledger import Ledger, read_ledger
+from calmstream.estimators.central.plan import CentralPlan
 
 
 class BudgetAccount:
     """The account of one plan; a change replaces the file under an exclusive lock, and blocks."""
 
-    def __init__(self, path: Path, plan: str) -> None:
+    def __init__(self, path: Path, plan: CentralPlan) -> None:
         self._path = real_path(path)
         self._plan = plan
 
-    @classmethod
-    def create(cls, path: Path, ledger: Ledger) -> BudgetAccount:
-        account = cls(path, ledger.plan)
-        with account._locked():
-            if path.exists():
-                raise FatalError(f"there is a budget account at {path} already; it is kept")
-            write_durably(account._path, ledger.to_bytes())
-        return account
+    def create(self) -> Ledger:
+        """Make the file, which nothing else makes."""
+        ledger = Ledger(self._plan)
+        with self._locked():
+            if self._path.exists():
+                raise FatalError(f"there is a budget account at {self._path} already; it is kept")
+            write_durably(self._path, ledger.to_bytes())
+        return ledger
 
     def read(self) -> Ledger:
         try:
@@ -40,23 +40,18 @@ class BudgetAccount:
                 "without one: create it once per plan, or mount the volume that holds it"
             ) from None
         try:
-            ledger = read_ledger(raw)
+            return read_ledger(self._plan, raw)
         except FatalError as error:
             raise FatalError(f"{self._path}: {error}; nothing is released") from None
-        if ledger.plan != self._plan:
-            raise FatalError(
-                f"{self._path} belongs to plan {ledger.plan[:8]}, not {self._plan[:8]}"
-            )
-        return ledger
 
     def bind(self, topic: str) -> Ledger:
         """Bind the account durably to one releases topic, at its first use."""
         ledger = self.read()
         return ledger if ledger.topic == topic else self._change(lambda own: own.bind(topic))
 
-    def pay(self, release: str, cost: Spend) -> Ledger:
+    def pay(self, release: str) -> Ledger:
         """Pay for a release. The payment is durable on return; only then may noise be drawn."""
-        return self._change(lambda ledger: ledger.pay(release, cost))
+        return self._change(lambda ledger: ledger.pay(release))
 
     def finish(self, release: str) -> Ledger:
         """Note that a release was sent. Without this note, the payment is still valid."""

@@ -83,7 +83,7 @@ class Publication:
             if not self.wants(window):
                 self._skip(window)
                 return
-            ledger.pay(str(window), self._plan.method.spend)  # refused before a claim is made
+            ledger.pay(str(window))  # refused before a claim is made
             self._prepared = self._while_alive("preparing a release", lambda: self._code(rows))
         yield "prepared"
         self._claims.bind()
@@ -95,7 +95,7 @@ class Publication:
             self._skip(window)
             return
         yield "won"
-        ledger = self._account.pay(str(window), self._plan.method.spend)
+        ledger = self._account.pay(str(window))
         self._paid.add(str(window))
         self._context.metrics.set(m.SPENT, ledger.spent_share)
         yield "paid"

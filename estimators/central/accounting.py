@@ -53,14 +53,6 @@ class Spend:
         """sigma^2 of each level's counts, if no user contributes more than 1."""
         return self.levels / self.precision
 
-    def __add__(self, other: Spend) -> Spend:
-        return Spend(
-            self.precision + other.precision,
-            self.levels + other.levels,
-            max(self.quantile_epsilon, other.quantile_epsilon),
-            self.delta + other.delta,
-        )
-
     def times(self, number: int) -> Spend:
         levels, delta = number * self.levels, number * self.delta
         return Spend(number * self.precision, levels, self.quantile_epsilon, delta)
@@ -69,11 +61,6 @@ class Spend:
     def rho(self) -> Fraction:
         """The cost of the composition in zCDP."""
         return (self.precision + self.levels * self.quantile_epsilon**2) / 2
-
-    def fits(self, epsilon: str, delta: str) -> bool:
-        if self.delta > Fraction(parse_delta(delta)) / 2:
-            return False
-        return self._delta_at(float(parse_epsilon(epsilon))) <= float(parse_delta(delta)) / 2
 
     def zcdp_epsilon(self, delta: str) -> float:
         """Return the epsilon of the composition at half of delta by zCDP, which is larger."""
@@ -93,9 +80,6 @@ class Spend:
         """Return the delta of the composition, rounded up."""
         numbers = float(self.precision), self.levels, float(self.quantile_epsilon)
         return delta_at(epsilon, *numbers) * (1 + _MARGIN)
-
-
-NOTHING = Spend(Fraction(0), 0, Fraction(0), Fraction(0))
 
 
 def parse_delta(text: object) -> Decimal:

@@ -1,6 +1,6 @@
-"""The ledger of a central plan's privacy budget, whose costs add up: a user may be in each release.
+"""The ledger of a central plan's privacy budget, of which every release costs an equal part.
 
-A cost is entered *before* anything of the release can be published, and never refunded.
+A user may be in each release. One is entered *before* anything of it can be published, for good.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any
 
 import orjson
 
 from calmstream.common.errors import FatalError
-from calmstream.estimators.central.accounting import BOUND, NOTHING, Spend
+from calmstream.estimators.central.accounting import BOUND
+from calmstream.estimators.central.plan import CentralPlan
 
 LEDGER_VERSION = 2
 
@@ -24,32 +24,17 @@ class BudgetSpent(FatalError):  # noqa: N818 - it is a refusal, not a defect
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerEntry:
-    """The cost of one release, which counts whether or not it is known to be published."""
-
-    cost: Spend
-    published: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Ledger:
-    """The account of all privacy costs under one plan, by release."""
+    """The releases of a plan that were paid for, and whether each is known to be published."""
 
-    plan: str
-    epsilon: str
-    delta: str
-    entries: Mapping[str, LedgerEntry] = field(default_factory=dict)
+    plan: CentralPlan
+    entries: Mapping[str, bool] = field(default_factory=dict)
     topic: str = ""
 
     @property
-    def spent(self) -> Spend:
-        return sum((entry.cost for entry in self.entries.values()), NOTHING)
-
-    @property
     def spent_share(self) -> float:
-        """Spent part of the budget; every release charges the same part of delta."""
-        # Thresholds have half of delta; `allocate` gives each release an equal part of that half.
-        return float(2 * self.spent.delta / Fraction(self.delta))
+        """Spent part of the budget; every release costs the same."""
+        return len(self.entries) / self.plan.releases
 
     def bind(self, topic: str) -> Ledger:
         """Return the ledger, permanently bound to one releases topic."""
@@ -61,54 +46,55 @@ class Ledger:
             )
         return replace(self, topic=topic)
 
-    def pay(self, release: str, cost: Spend) -> Ledger:
-        """Return the ledger with a release's cost, to be stored before the release is computed."""
-        if before := self.entries.get(release):
-            state = "was published" if before.published else "was begun and may be published"
+    def pay(self, release: str) -> Ledger:
+        """Return the ledger with a release, to be stored before the release is computed."""
+        if release in self.entries:
+            published = self.entries[release]
+            state = "was published" if published else "was begun and may be published"
             raise BudgetSpent(
                 f"release {release} {state}; to make it again would cost its budget twice"
             )
-        if not (self.spent + cost).fits(self.epsilon, self.delta):
+        if len(self.entries) >= self.plan.releases:
             raise BudgetSpent(
                 f"release {release} is refused: the privacy budget is spent ({self.summary()})"
             )
-        return replace(self, entries={**self.entries, release: LedgerEntry(cost)})
+        return replace(self, entries={**self.entries, release: False})
 
     def finish(self, release: str) -> Ledger:
-        done = replace(self.entries[release], published=True)
-        return replace(self, entries={**self.entries, release: done})
+        return replace(self, entries={**self.entries, release: True})
 
     def summary(self) -> str:
-        spent = self.spent
-        shown, other = spent.epsilon(self.delta), spent.zcdp_epsilon(self.delta)
-        beside = f" ({other:.4g} by zCDP)" if self.entries else ""
-        return f"{len(self.entries)} releases, epsilon {shown:.4g} of {self.epsilon}{beside}"
+        plan, releases = self.plan, len(self.entries)
+        spent = plan.method.spend.times(releases)
+        shown, other = spent.epsilon(plan.delta), spent.zcdp_epsilon(plan.delta)
+        beside = f" ({other:.4g} by zCDP)" if releases else ""
+        return f"{releases} releases, epsilon {shown:.4g} of {plan.epsilon}{beside}"
 
     def to_bytes(self) -> bytes:
+        spend = self.plan.method.spend
+        cost = {
+            "precision": str(spend.precision),
+            "quantiles": spend.levels,
+            "quantile_epsilon": str(spend.quantile_epsilon),
+            "delta": str(spend.delta),
+        }
         body: dict[str, Any] = {
             "version": LEDGER_VERSION,
-            "plan": self.plan,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
+            "plan": self.plan.digest,
+            "epsilon": self.plan.epsilon,
+            "delta": self.plan.delta,
             "bound": BOUND,
             "topic": self.topic,
             "entries": [
-                {
-                    "release": release,
-                    "precision": str(entry.cost.precision),
-                    "quantiles": entry.cost.levels,
-                    "quantile_epsilon": str(entry.cost.quantile_epsilon),
-                    "delta": str(entry.cost.delta),
-                    "published": entry.published,
-                }
-                for release, entry in self.entries.items()
+                {"release": release, "published": published} | cost
+                for release, published in self.entries.items()
             ],
         }
         document = {**body, "sha256": _checksum(body)}
         return orjson.dumps(document, option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2)
 
 
-def read_ledger(raw: bytes) -> Ledger:
+def read_ledger(plan: CentralPlan, raw: bytes) -> Ledger:
     """Read what :meth:`Ledger.to_bytes` wrote."""
     try:
         document = orjson.loads(raw)
@@ -119,19 +105,15 @@ def read_ledger(raw: bytes) -> Ledger:
             )
         if document.pop("sha256") != _checksum(document):
             raise FatalError("the budget account is damaged: its checksum does not match")
-        entries = {entry["release"]: _entry(entry) for entry in document["entries"]}
-        return Ledger(
-            document["plan"], document["epsilon"], document["delta"], entries, document["topic"]
-        )
+        if document["plan"] != plan.digest:
+            raise FatalError(
+                f"the budget account belongs to plan {document['plan'][:8]}, not {plan.digest[:8]}"
+            )
+        # What each cost follows from the plan.
+        entries = {entry["release"]: entry["published"] for entry in document["entries"]}
+        return Ledger(plan, entries, document["topic"])
     except (KeyError, TypeError, ValueError) as error:
         raise FatalError(f"the budget account is not readable: {error}") from None
-
-
-def _entry(entry: dict[str, Any]) -> LedgerEntry:
-    precision, epsilon, delta = (
-        Fraction(entry[name]) for name in ("precision", "quantile_epsilon", "delta")
-    )
-    return LedgerEntry(Spend(precision, entry["quantiles"], epsilon, delta), entry["published"])
 
 
 def _checksum(body: dict[str, Any]) -> str:

@@ -15,7 +15,6 @@ from calmstream.common.errors import PlanError
 from calmstream.common.text import unseen
 from calmstream.estimators.central.accounting import BOUND, allocate
 from calmstream.estimators.central.dp_marginals import DpMarginals
-from calmstream.estimators.central.ledger import Ledger
 from calmstream.estimators.plan.document import parse, read_object
 
 MODEL = "central"
@@ -100,10 +99,6 @@ class CentralPlan:
     def sampled(self) -> Fraction:
         """Share of the users that count, in (0, 1]."""
         return _ratio(self, "sample")
-
-    @property
-    def new_ledger(self) -> Ledger:
-        return Ledger(self.digest, self.epsilon, self.delta)
 
     def window_end(self, window: int) -> int:
         """End (exclusive) of a window in milliseconds since the epoch."""

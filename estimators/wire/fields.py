@@ -150,6 +150,7 @@ def read_object(
 
 
 def _later(found: str, version: str) -> bool:
-    if _VERSION.fullmatch(found) is None:
+    # The versions of the central model have another form: none is newer.
+    if not (_VERSION.fullmatch(found) and _VERSION.fullmatch(version)):
         return False
     return tuple(map(int, found.split("."))) > tuple(map(int, version.split(".")))

@@ -150,10 +150,10 @@ class CentralBench:
         self.registry = new_registry()
 
     def account(self, name: str = "account") -> BudgetAccount:
-        path = self.folder / name
-        if not path.exists():
-            BudgetAccount.create(path, self.plan.new_ledger)
-        return BudgetAccount(path, self.plan.digest)
+        account = BudgetAccount(self.folder / name, self.plan)
+        if not (self.folder / name).exists():
+            account.create()
+        return account
 
     def aggregator(
         self, account: str = "account", seed: int = 1, memory: int = 1 << 30

@@ -26,11 +26,10 @@ class Bench(CentralBench):
     def __init__(self, folder: Path, plan: CentralPlan = PLAN) -> None:
         super().__init__(folder, plan)
         super().account()
-        self.path = folder / "account"
 
     def account(self, name: str = "account") -> BudgetAccount:
         """Open the only account, whatever has become of it."""
-        return BudgetAccount(self.folder / name, self.plan.digest)
+        return BudgetAccount(self.folder / name, self.plan)
 
     def send(self, users: int, **columns: str | None) -> None:
         values = [[columns.get(name)] * users for name in self.plan.columns]
@@ -100,9 +99,7 @@ def test_a_restart_reads_the_log_again_and_releases_nothing_twice(bench: Bench) 
 
 
 def test_publishing_stops_when_the_budget_is_spent(bench: Bench) -> None:
-    account = BudgetAccount(bench.path, PLAN.digest)
-    cost = PLAN.method.spend
-    account.pay("elsewhere", replace(cost, delta=cost.delta / 2))
+    bench.account().pay("elsewhere")
     aggregator = bench.aggregator()
     fill(bench)
     bench.clock.advance(200)

@@ -18,6 +18,7 @@ from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.subscribe.assembler import SnapshotAssembler
 from calmstream.estimators.central.dp_marginals import Level, Release
+from calmstream.estimators.central.ledger import Ledger
 from calmstream.estimators.central.release_reading import ReleaseFold
 from calmstream.estimators.central.release_wire import encode_claim, encode_level, encode_manifest
 from calmstream.estimators.plan import Plan
@@ -165,15 +166,15 @@ def _dead_letter() -> Case:
 def _central() -> dict[str, Case]:
     one = Level(
         1, 2, Fraction(16), 40, None, 0.0, None,
-        {(0,): np.arange(3)}, {(0,): np.array([50, 60, 55])}, (3, 1, 1),
+        {(0,): np.arange(3)}, {(0,): np.array([50, 60, 55])},
     )  # fmt: skip
     whole = Release((np.arange(3), np.arange(1), np.arange(1)), (one,))
-    labels = ([b"x", b"y", b"z"], [b"x"], [b"y"])
+    texts = [["x", "y", "z"], ["x"], ["y"]]
     nonce = "0" * 32
     records = [
         encode_claim(CENTRAL, 0, nonce),
-        encode_level(CENTRAL, 0, nonce, one, whole, labels),
-        encode_manifest(CENTRAL, 0, nonce, whole, CENTRAL.new_ledger, "test"),
+        encode_level(CENTRAL, 0, nonce, one, texts),
+        encode_manifest(CENTRAL, 0, nonce, whole, Ledger(CENTRAL), "test"),
     ]
 
     def case(place: int) -> Case:

@@ -38,7 +38,7 @@ def test_the_plan_names_columns_and_no_values(files: Path, command: Command) -> 
     assert plan.levels == 2
     assert b"nurse" not in raw
     assert read_central_plan(plan.to_bytes()) == plan
-    assert plan.method.spend.times(4).fits("4", "1e-6")
+    assert plan.method.spend.times(4).epsilon("1e-6") == pytest.approx(4, rel=1e-3)
     with pytest.raises(PlanError, match="bound: expected numerical"):
         read_central_plan(raw.replace(b"numerical", b"zcdp"))
     argv = ["central", "plan", "x.csv", "--columns", "a", "--epsilon", "4"]

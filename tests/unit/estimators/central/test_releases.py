@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from calmstream.common.errors import ForeignRecord
 from calmstream.estimators.central import release_wire
 from calmstream.estimators.central.dp_marginals import Level, Release
+from calmstream.estimators.central.ledger import Ledger
 from calmstream.estimators.central.release_reading import CentralRelease, ReleaseFold
 from calmstream.estimators.central.release_wire import encode_claim, encode_level, encode_manifest
 from tests.support.central import PLAN
@@ -40,7 +41,7 @@ def records(nonce: str = NONCE, window: int = 0) -> list[bytes]:
     return [
         encode_claim(PLAN, window, nonce),
         encode_level(PLAN, window, nonce, one, texts),
-        encode_manifest(PLAN, window, nonce, whole, PLAN.new_ledger, "test"),
+        encode_manifest(PLAN, window, nonce, whole, Ledger(PLAN), "test"),
     ]
 
 
