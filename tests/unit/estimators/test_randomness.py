@@ -17,6 +17,7 @@ from calmstream.estimators.randomness import (
     parse_epsilon,
     uniform_below,
 )
+from tests.support.mechanisms import below_exp
 from tests.support.perturbing import Stream
 
 ALPHA = 1e-6
@@ -28,9 +29,9 @@ def words(dtype: Any, *values: int) -> bytes:
 
 def exp_bounds(x: Fraction, terms: int = 160) -> tuple[Fraction, Fraction]:
     """Return rationals just below and just above exp(x), from its series; x in [0, 16]."""
-    below = sum(x**k / factorial(k) for k in range(terms))
+    below = below_exp(x, terms)
     # The rest is below its first term times a geometric series of ratio 16 / terms < 1/2.
-    return Fraction(below), below + 2 * x**terms / factorial(terms)
+    return below, below + 2 * x**terms / factorial(terms)
 
 
 @pytest.mark.parametrize("divisor", [1, 2, 7, MAX_DIVISOR])

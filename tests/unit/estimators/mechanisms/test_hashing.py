@@ -8,31 +8,15 @@ import pytest
 from calmstream.estimators.mechanisms.hashing import bucket_bounds, buckets
 from calmstream.estimators.mechanisms.olh import BLOCK
 from calmstream.estimators.mechanisms.registry import build
-
-MASK = 0xFFFFFFFF
-
-
-def plain_mix(x: int) -> int:
-    """Compute the documented hash for one integer."""
-    x ^= x >> 16
-    x = x * 0x85EBCA6B & MASK
-    x ^= x >> 13
-    x = x * 0xC2B2AE35 & MASK
-    return x ^ x >> 16
-
-
-def plain_hash(seed: int, cell: int) -> int:
-    return plain_mix(seed ^ plain_mix(cell + 0x9E3779B9 & MASK))
+from tests.support.perturbing import MASK, bucket, mix
 
 
 def test_shipped_buckets_follow_the_contract() -> None:
     rng = np.random.default_rng(1)
     seeds, cells = rng.integers(0, 1 << 32, 300), rng.integers(0, 1 << 24, 300)
     for count in (2, 3, 7, 256, 1 << 24):
-        expected = [
-            plain_hash(s, c) * count >> 32
-            for s, c in zip(seeds.tolist(), cells.tolist(), strict=True)
-        ]
+        pairs = zip(seeds.tolist(), cells.tolist(), strict=True)
+        expected = [bucket(seed, cell, count) for seed, cell in pairs]
         assert buckets(seeds, cells, count).tolist() == expected
 
 
@@ -47,8 +31,8 @@ def test_golden_places_of_the_sketch() -> None:
     places = build(spec, "1").places  # type: ignore[attr-defined]
     assert places.tolist() == [[210, 73, 53, 124], [170, 112, 193, 116], [175, 229, 146, 116]]
     # Hash j's seed is the scrambled sum modulo 2^32: here it wraps round.
-    seeds = [plain_mix(MASK), plain_mix(0), plain_mix(1)]
-    assert places.tolist() == [[plain_hash(s, c) * 256 >> 32 for c in range(4)] for s in seeds]
+    seeds = [mix(MASK), mix(0), mix(1)]
+    assert places.tolist() == [[bucket(s, c, 256) for c in range(4)] for s in seeds]
 
 
 def unmix(x: int) -> int:
@@ -66,8 +50,8 @@ def test_a_bucket_ends_at_exactly_its_last_hash(count: int) -> None:
     bounds = bucket_bounds(count).tolist()
     for y in (0, count // 2, count - 1):
         hashes = [bounds[y] - 1 & MASK, bounds[y], bounds[y + 1] - 1, bounds[y + 1] & MASK]
-        seeds = np.array([unmix(h) ^ plain_mix(1 + 0x9E3779B9) for h in hashes])
-        assert [plain_hash(s, 1) for s in seeds.tolist()] == hashes
+        seeds = np.array([unmix(h) ^ mix(1 + 0x9E3779B9) for h in hashes])
+        assert [bucket(s, 1, 1 << 32) for s in seeds.tolist()] == hashes
         alone = oracle.tally({"s": seeds, "y": np.full(4, y)}, np.arange(4), 4)
         assert alone[:, 1].tolist() == [0, 1, 1, 0]
 

@@ -7,12 +7,10 @@ from math import comb
 import numpy as np
 import pytest
 
-from calmstream.common.errors import InvalidInput, PlanError
-from calmstream.estimators import methods
+from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.papers.cormode.characters import generators, vectors
 from calmstream.estimators.plan.document import read_plan
-from calmstream.estimators.planning import empty_tallies
 from tests.support.plans import draft, mixed_domain
 
 NAMES = (
@@ -55,19 +53,6 @@ def test_the_seed_of_a_sketch_chooses_its_hashes() -> None:
     assert read_plan(plans[1].to_bytes()) == plans[1]
     with pytest.raises(PlanError, match="seed"):
         draft(Domain.binary(4), "1", 9, 2, "inp-htcms", {"seed": -1})
-
-
-@pytest.mark.parametrize("method", ["am", "marg-rr", "marg-ps", "marg-ht", "ft", "inp-ht"])
-def test_larger_marginals_than_planned_are_refused_in_one_line(method: str) -> None:
-    domain = Domain.binary(4)
-    plan, _ = draft(domain, "1", 10_000, 2, method)
-    model = methods.get(method).fit(plan, empty_tallies(plan))
-    with pytest.raises(InvalidInput, match=r"at most 2 attributes.*a0, a1, a2 together"):
-        model.marginal((0, 1, 2))
-    with pytest.raises(PlanError, match=r"marginals: .*at most 2 attributes"):
-        draft(domain, "1", 10_000, 2, method, marginals=[(0,), (0, 1, 2)])
-    narrow, _ = draft(domain, "1", 10_000, 1, method)
-    assert narrow.marginals == ((0,), (1,), (2,), (3,))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import combinations
 from math import prod
 
 import numpy as np
@@ -14,15 +13,12 @@ from numpy.typing import NDArray
 
 from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators import methods
-from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.methods.base import Model
-from calmstream.estimators.numerics.block_inverse import fold_axis
 from calmstream.estimators.papers.lopub import bloom_filters
 from calmstream.estimators.papers.lopub.bloom_counts import add_products
 from calmstream.estimators.papers.lopub.bloom_filters import Facts, facts, filter_rows
 from calmstream.estimators.papers.lopub.bloom_rr import BloomRR
 from calmstream.estimators.papers.lopub.lasso import nonnegative_lasso
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.planning import empty_tallies
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.tally import Tally
@@ -116,30 +112,15 @@ def test_refusals(parameters: dict[str, object], message: str) -> None:
         draft(mixed_domain(16, 4), "1", 1000, 2, "lopub", parameters)
 
 
-def test_the_noise_is_that_of_least_squares_at_every_size() -> None:
-    domain, users = mixed_domain(3, 4, 2), 480
-    design = methods.get("lopub").design(Request(domain, "8", users, 3))
-    mechanism = build(design.groups[0].mechanism, "8")
-    assert isinstance(mechanism, BloomRR)
-    records = np.arange(users) % 24  # every value of a record equally often
-    errors_by_size: dict[int, list[float]] = {1: [], 2: [], 3: []}
-    for seed in range(120):
-        reports = mechanism.perturb(records, SeededRandomness(seed))
-        counts = mechanism.tally(reports, None, 1)[0]
-        for size, errors in errors_by_size.items():
-            for attributes in combinations(range(3), size):
-                table = mechanism.scores(counts, users, attributes)
-                for axis, i in enumerate(attributes):
-                    inverse = np.asarray(np.linalg.pinv(mechanism.grams[i]), np.float64)
-                    table = fold_axis(table, axis, inverse)
-                errors.append(float(np.square(table - 1 / table.size).sum()))
-    for size, errors in errors_by_size.items():
-        stated = []
-        for attributes in combinations(range(3), size):
-            shape = domain.shape(attributes)
-            even = np.full(shape, 1.0 / prod(shape))
-            stated.append(mechanism.noise(even, attributes, users).sum())
-        assert np.mean(errors) == pytest.approx(np.mean(stated), rel=0.15)
+@pytest.mark.parametrize("attributes", [(0,), (2,), (0, 1), (1, 2), (0, 1, 2)])
+def test_the_noise_is_that_of_the_exact_covariance_of_every_table(
+    attributes: tuple[int, ...],
+) -> None:
+    m = small()
+    table = np.random.default_rng(4).dirichlet(np.ones(prod(m.axes[i] for i in attributes)))
+    exact = np.diag(m.table_covariance(480, table, m.axes, attributes))
+    stated = m.noise(table.reshape([m.axes[i] for i in attributes]), attributes, 480)
+    assert stated.ravel() == pytest.approx(exact - table * (1 - table) / 480, rel=1e-9)
 
 
 def reference(ones: list[NDArray[np.float32]], table: tuple[int, ...]) -> NDArray[np.int64]:

@@ -45,26 +45,26 @@ def test_refusals(changes: dict[str, object], message: str) -> None:
     assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize(
-    ("method", "message"),
-    [
-        ("am", "nothing was collected about a0, a1, a2 together"),
-        ("inp-ht", "nothing was collected about a0, a1, a2 together"),
-        ("marg-ps", "nothing was collected about a0, a1, a2 together"),
-        ("rr-ind-joint", "counts no table that contains a0, a1, a2"),
-        ("rr-hybrid", "counts no table that contains a0, a1, a2"),
-        ("lopub", "counts no table that contains"),
-    ],
-)
-def test_a_marginal_that_the_tables_cannot_answer_is_refused(method: str, message: str) -> None:
+VIEWS = ["am", "marg-rr", "marg-ps", "marg-ht", "ft", "inp-ht"]
+RECORDS = ["rr-joint", "rr-ind-joint", "rr-hybrid", "rr-truncated", "inp-em", "lopub"]
+
+
+@pytest.mark.parametrize("method", [*VIEWS, *RECORDS])
+def test_a_marginal_that_the_tables_cannot_answer_is_refused(method: str) -> None:
     # Of 14 binary attributes the pairs are smaller than the joint, so only they are collected.
     domain = Domain.binary(14)
+    message = "nothing was collected about a0, a1, a2 together"
+    if method in RECORDS:
+        message = "counts no table that contains a0, a1, a2"
     wanted = ((0,), (3, 7), (0, 1, 2))
     with pytest.raises(PlanError, match=message) as refusal:
         draft(domain, "8", method=method, marginals=wanted)
     assert "\n" not in str(refusal.value)
     plan, _ = draft(domain, "8", method=method)
     require_answers(plan)
+    narrow, _ = draft(domain, "8", k=1, method=method)
+    assert narrow.marginals[:14] == tuple((i,) for i in range(14))
+    assert len(narrow.marginals) == (14 if method in VIEWS else 14 + 91)
     with pytest.raises(PlanError, match=message):
         require_answers(replace(plan, marginals=wanted))
 
