@@ -91,11 +91,10 @@ def text_bytes(value: object) -> bytes | None:
     if not isinstance(value, str) or not 0 < len(value) <= MAX_TEXT:
         return None
     try:
-        if len(value.encode()) > MAX_TEXT:
-            return None
+        size = len(value.encode())
     except UnicodeEncodeError:
         return None
-    return unicodedata.normalize("NFC", value).encode()
+    return unicodedata.normalize("NFC", value).encode() if size <= MAX_TEXT else None
 
 
 def read_hashed(name: str, entry: dict[str, Any], where: str) -> list[Hashed]:

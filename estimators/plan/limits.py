@@ -39,8 +39,8 @@ def standard_limits(largest: int, partitions: int) -> PlanLimits:
     """Return the limits of a plan that states none; honest senders do not reach them.
 
     A batch may have a hundredth of the ``largest`` number of reports that a group expects in a
-    window, but at least 1024. A partition accepts eight batches for each expected report, but at
-    least 2^14, whose ids take little memory.
+    window, at least 1024. A partition accepts eight batches for each expected report, at least
+    2^14, whose ids take little memory.
     """
     reports = max(1024, min(largest // 100, MAX_BATCH_REPORTS))
     batches = 8 * -(-largest // partitions)

@@ -61,7 +61,7 @@ class DeadLetter:
             body,
             "a dead letter",
             {
-                "reason": lambda value: value in list(Reason),
+                "reason": fields.one_of(Reason),
                 "detail": fields.text,
                 "topic": fields.text,
                 "partition": fields.integer(0, plan.partitions - 1),

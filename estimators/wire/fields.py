@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -76,6 +76,10 @@ def either(*checks: Check) -> Check:
 
 def null(value: Any) -> bool:
     return value is None
+
+
+def one_of(names: Iterable[str]) -> Check:
+    return list(names).__contains__
 
 
 def named(check: Check) -> Check:

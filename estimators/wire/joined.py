@@ -29,14 +29,9 @@ from calmstream.estimators.wire.batch import (
     split,
 )
 
-JOINED_REPORTS = 1 << 16
-"""Maximum number of reports that are joined, unless a single batch has more."""
-
-# Up to this size, to gather bytes costs less than to slice and join.
-_SHORT = 64
-
-# So many batches of one length are needed before it is worth joining them.
-_MIN_JOINED = 4
+JOINED_REPORTS = 1 << 16  # reports that are joined at most, unless a single batch has more
+_SHORT = 64  # up to this size, to gather bytes costs less than to slice and join
+_MIN_JOINED = 4  # so many batches of one length are needed before it is worth joining them
 
 Integers = NDArray[np.int64]
 
@@ -68,10 +63,8 @@ class Values:
     def rows(self, spans: Integers, size: int) -> NDArray[np.uint8]:
         """Return the bytes at spans of equal size as rows: shape (spans, size)."""
         if size <= _SHORT:
-            rows: NDArray[np.uint8] = np.frombuffer(self.data, np.uint8)[
-                spans[:, :1] + np.arange(size)
-            ]
-            return rows
+            places = spans[:, :1] + np.arange(size)
+            return np.asarray(np.frombuffer(self.data, np.uint8)[places])
         joined = b"".join([self.data[start:end] for start, end in spans.tolist()])
         return np.frombuffer(joined, np.uint8).reshape(len(spans), size)
 
@@ -111,13 +104,10 @@ class Joined:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decoded:
-    """What n records hold: each is a batch, a tick, or has a rejection.
+    """What n records hold: each is a batch, a tick, or has a rejection."""
 
-    ``period`` and number of ``reports`` of each batch, 0 for all else: both of shape (n,).
-    """
-
-    period: Integers
-    reports: Integers
+    period: Integers  # (n,): of each batch, 0 for all else, as below
+    reports: Integers  # (n,): their number
     rejections: dict[int, Rejection]
     joined: list[Joined]
 

@@ -150,30 +150,21 @@ def decode(raw: bytes, plan: Plan) -> MarginalRecord | Manifest:
     body = fields.read_object(
         raw, "snapshot record", plan=plan.digest, version=VERSION, always=False
     )
-    manifest = body.get("type") == "manifest"
-    if manifest:
-        fields.check_fields(body, "a snapshot record", _MANIFEST_FIELDS, _LATER)
+    record: MarginalRecord | Manifest
+    if body.get("type") == "manifest":
+        record = _manifest(body)
     elif body.get("type") == "marginal":
-        optional = {"summaries": fields.each(SUMMARY)}
-        fields.check_fields(body, "a snapshot record", _MARGINAL_FIELDS, optional)
+        record = _marginal(body)
     else:
         raise ForeignRecord("a snapshot record is damaged: type")
-    record = _manifest(body) if manifest else _marginal(body)
     if not _of_plan(plan, record):
         raise ForeignRecord("a snapshot record is damaged: it does not fit the plan")
     return record
 
 
-_KINDS = frozenset(map(str, Kind))
-
-
-def _kind(value: Any) -> bool:
-    return type(value) is str and value in _KINDS
-
-
 _OF_BOTH = {
     "window": fields.count,
-    "kind": _kind,
+    "kind": fields.one_of(Kind),
     "revision": fields.each(fields.count),
     "reports": fields.count,
 }
@@ -187,26 +178,22 @@ _MARGINAL_FIELDS = _OF_BOTH | {
 }
 _NUMBER = fields.either(fields.null, fields.number)
 _TEST = {"test": fields.text, "statistic": _NUMBER, "of": fields.count, "p": _NUMBER}
-_PAIR = {
-    "attributes": fields.each(fields.text, 2),
-    "mutual_information": fields.number,
-}
+_PAIR = {"attributes": fields.each(fields.text, 2), "mutual_information": fields.number}
 _CHI_SQUARE = {
     "statistic": _NUMBER,
     "critical": _NUMBER,
     "p_value": _NUMBER,
     "dependent": fields.flag,
 }
-_CENTRAL = fields.fields(
-    {
-        "epsilon": fields.number,
-        "delta": fields.number,
-        "n": fields.count,
-        "assumes": fields.texts,
-    }
-)
 _LATER = {
-    "central": _CENTRAL,
+    "central": fields.fields(
+        {
+            "epsilon": fields.number,
+            "delta": fields.number,
+            "n": fields.count,
+            "assumes": fields.texts,
+        }
+    ),
     "tracking": fields.fields(
         {
             "since": fields.count,
@@ -255,6 +242,8 @@ _MANIFEST_FIELDS = _OF_BOTH | {
 
 
 def _marginal(body: Mapping[str, Any]) -> MarginalRecord:
+    optional = {"summaries": fields.each(SUMMARY)}
+    fields.check_fields(body, "a snapshot record", _MARGINAL_FIELDS, optional)
     known = {name: body[name] for name in _MARGINAL_FIELDS}
     for name in ("revision", "attributes", "table", "stderr", "flags"):
         known[name] = tuple(known[name])
@@ -268,6 +257,7 @@ def _marginal(body: Mapping[str, Any]) -> MarginalRecord:
 
 
 def _manifest(body: Mapping[str, Any]) -> Manifest:
+    fields.check_fields(body, "a snapshot record", _MANIFEST_FIELDS, _LATER)
     known = {name: body[name] for name in _MANIFEST_FIELDS}
     known |= {name: body.get(name, {}) for name in _LATER}
     for name in ("revision", "groups", "marginals", "processing"):
@@ -296,9 +286,8 @@ def _of_plan(plan: Plan, record: MarginalRecord | Manifest) -> bool:
 
 
 def _table_fits(plan: Plan, record: MarginalRecord) -> bool:
-    known = {attribute.name: attribute for attribute in plan.domain.attributes}
-    labels = {name: attribute.labels for name, attribute in known.items()}
-    units = {"", *(attribute.unit for attribute in known.values())}
+    labels = {attribute.name: attribute.labels for attribute in plan.domain.attributes}
+    units = {"", *(attribute.unit for attribute in plan.domain.attributes)}
     return (
         len(set(record.attributes)) == len(record.attributes) > 0
         and tuple(labels.get(name) for name in record.attributes) == record.labels

@@ -40,14 +40,9 @@ from calmstream.estimators.view import View
 Key = tuple[Attributes, tuple[int, ...]]
 """A coefficient: the attributes it touches and its non-zero factors."""
 
-Way = tuple[int, int]
-"""A way to a coefficient: the number of a view, and the harmonic of its distribution."""
-
-Share = tuple[Key, int, float]
-"""A coefficient, a harmonic of a view, and its weight among all ways to the coefficient."""
-
-KEPT_CELLS = 256
-"""Maximum number of cells of a table whose angles are cached for tables of the same shape."""
+Way = tuple[int, int]  # to a coefficient: number of a view, harmonic of its distribution
+Share = tuple[Key, int, float]  # coefficient, harmonic of a view, weight among all ways to it
+KEPT_CELLS = 256  # of a table whose angles are cached for tables of the same shape
 
 
 def harmonics(view: View, domain: Domain) -> list[tuple[int, Key]]:
@@ -55,10 +50,8 @@ def harmonics(view: View, domain: Domain) -> list[tuple[int, Key]]:
         return [(1, (view.attributes, view.factors))]
     found = []
     for h in range(1, view.modulus):
-        pairs = [
-            (i, h * a % domain.cardinalities[i])
-            for i, a in zip(view.attributes, view.factors, strict=True)
-        ]
+        factors = zip(view.attributes, view.factors, strict=True)
+        pairs = [(i, h * a % domain.cardinalities[i]) for i, a in factors]
         kept = [(i, b) for i, b in pairs if b]
         if kept:
             found.append((h, (tuple(i for i, _ in kept), tuple(b for _, b in kept))))
@@ -147,9 +140,8 @@ class CoefficientModel(LinearModel):
                 unknown.append(key)
                 continue
             for view, harmonic in ways:
-                if self._weight[view] > 0.0:
-                    share = float(self._weight[view]) / total
-                    shares[view].append((key, harmonic, share))
+                if (weight := float(self._weight[view])) > 0.0:
+                    shares[view].append((key, harmonic, weight / total))
         return shares, unknown
 
     def _operator(self, view: int, parts: Sequence[Share], attributes: Attributes) -> Floats:

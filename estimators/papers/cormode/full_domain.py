@@ -29,10 +29,7 @@ from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 
 MAX_CELLS = 1 << 20
-MAX_REPORT_CELLS = 1 << 16
-"""The same for oracles whose report has a bit per cell, or is compared with every cell."""
-
-
+MAX_REPORT_CELLS = 1 << 16  # of oracles whose report has a bit per cell, or is compared with each
 UNARY = ("sue", "oue")
 """Randomised response of every bit with epsilon / 2, and the probabilities of Wang et al., with
 which the paper ran its experiments."""
@@ -57,8 +54,7 @@ class FullDomain:
 
     def design(self, request: Request) -> Design:
         only_parameters(self.name, request.parameters, *self.parameters)
-        domain = request.domain
-        cells = domain.size()
+        domain, cells = request.domain, request.domain.size()
         if cells > self.limit:
             raise PlanError(
                 f"method {self.name} counts every value of a record: {cells:,} cells; at most "
