@@ -1,7 +1,8 @@
-"""The connection to one Kafka cluster. It is checked when it is created."""
+"""The connection to one Kafka cluster. It is checked when it is created, unless it is lazy."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection
 from contextlib import closing
 from typing import Any, TypeVar
@@ -44,7 +45,10 @@ _RECONNECT_MAX_MS = 1000
 _ADMIN_REQUESTS = 1000
 
 
-def connect(bootstrap: str, security: SecurityConfig | None = None, **limits: Any) -> KafkaBroker:
+def connect(
+    bootstrap: str, security: SecurityConfig | None = None, *, lazy: bool = False, **limits: Any
+) -> KafkaBroker:
+    """Return a connection; a ``lazy`` one contacts the cluster when it is first needed."""
     check_client_version()
     servers = _servers(bootstrap)
     bounds = KafkaLimits(**limits)
@@ -56,7 +60,10 @@ def connect(bootstrap: str, security: SecurityConfig | None = None, **limits: An
         "reconnect_backoff_max_ms": _RECONNECT_MAX_MS,
         **(security or SecurityConfig()).client_settings(),
     }
-    return KafkaBroker(bootstrap, settings, bounds)
+    broker = KafkaBroker(bootstrap, settings, bounds)
+    if not lazy:
+        broker.topics()
+    return broker
 
 
 class KafkaBroker:
@@ -67,29 +74,35 @@ class KafkaBroker:
         self._settings = settings
         self._limits = limits
         self._open = OpenClients()
-        # It contacts the cluster at once, so a wrong address is an error here. Later, sinks and
-        # readers look up partition counts with it.
-        self._topics = KafkaTopics(self._admin(), limits.request_seconds)
+        self._lock = threading.Lock()
+        self._topics: KafkaTopics | None = None
 
     def sink(self) -> KafkaSink:
-        sink = self._reach(lambda settings: KafkaSink(settings, self._limits, self._topics))
+        topics = self.topics()
+        sink = self._reach(lambda settings: KafkaSink(settings, self._limits, topics))
         self._open.add(sink, lambda: sink.close(_CLOSE_SECONDS))
         return sink
 
     def reader(self) -> KafkaReader:
+        topics = self.topics()
         consumer = self._reach(lambda settings: new_consumer(settings, self._limits))
-        reader = KafkaReader(consumer, self._topics)
+        reader = KafkaReader(consumer, topics)
         self._open.add(reader, reader.close)
         return reader
 
     def group_reader(self, group: str) -> KafkaGroupReader:
+        topics = self.topics()
         consumer = self._reach(lambda settings: new_member(settings, self._limits, group))
-        reader = KafkaGroupReader(consumer, self._topics)
+        reader = KafkaGroupReader(consumer, topics)
         self._open.add(reader, lambda: reader.close(_CLOSE_SECONDS))
         return reader
 
     def topics(self) -> KafkaTopics:
-        return self._topics
+        """Return the administrator, with which clients look up numbers of partitions, too."""
+        with self._lock:
+            if self._topics is None:
+                self._topics = KafkaTopics(self._admin(), self._limits.request_seconds)
+            return self._topics
 
     def grant(self, principal: str, wanted: Collection[Permission]) -> None:
         """Grant permissions to a principal; it keeps those that it already has."""
@@ -101,7 +114,8 @@ class KafkaBroker:
 
     def close(self) -> None:
         self._open.close()
-        self._topics.close()
+        if self._topics is not None:
+            self._topics.close()
 
     def _admin(self) -> KafkaAdminClient:
         admin = self._reach(

@@ -7,14 +7,13 @@ variables hold further settings, see docs/gateway.md.
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
 from pathlib import Path
 
 from calmstream import arguments
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import InvalidInput
 from calmstream.common.settings import load
-from calmstream.connect import LazyKafka, names_of
+from calmstream.connect import names_of, opened
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.process import Process
 from calmstream.producer.gateway.http.gateway import Gateway
@@ -60,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     if args.roots is None and not args.allow_unsigned:
         raise InvalidInput("--roots FILE says whose plans are offered; --allow-unsigned needs none")
     process = Process(args)
-    with closing(LazyKafka(args.bootstrap, block_seconds=BLOCK_SECONDS)) as broker:
+    with opened(args, lazy=True, block_seconds=BLOCK_SECONDS) as broker:
         health = RoleHealth("gateway", SystemClock(), away_seconds=AWAY_SECONDS)
         gateway = Gateway(
             settings,

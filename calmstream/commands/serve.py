@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import argparse
 import re
-from contextlib import closing
 
 from calmstream import arguments
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import InvalidInput
 from calmstream.common.settings import load
-from calmstream.connect import LazyKafka
+from calmstream.connect import opened
 from calmstream.consumer.plans.folder import PlanFolder
 from calmstream.consumer.runtime.service import Role
 from calmstream.consumer.serve.metrics import ServeMetrics
@@ -57,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     token = None if args.token_file is None else read_token(args.token_file)
     plans = served_plans(args, process.registry, publishes=True)
     roles: list[Role] = [plans] if isinstance(plans, PlanFolder) else []
-    with closing(LazyKafka(args.bootstrap)) as broker:
+    with opened(args, lazy=True) as broker:
         server = ResultsServer(
             lambda: plans.plans if isinstance(plans, PlanFolder) else {plans.digest: plans},
             broker,
