@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.transport import Sink
+from calmstream.broker.transport import Broker, Sink
 from calmstream.common.clock import Clock
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
 from calmstream.estimators.plan import Plan
@@ -56,13 +56,13 @@ class BatchDelivery:
         self,
         spool: Spool,
         committer: Committer,
-        connect: Callable[[], Sink],
+        broker: Broker,
         names: Callable[[Plan], TopicNames],
         clock: Clock,
     ) -> None:
         self._spool = spool
         self._committer = committer
-        self._connect = connect
+        self._broker = broker
         self._names = names
         self._clock = clock
         self._stop_at: float | None = None
@@ -109,7 +109,7 @@ class BatchDelivery:
         if self._sink is None and now - self._attempted_at >= CONNECT_SECONDS:
             self._attempted_at = now
             try:
-                self._sink = self._connect()
+                self._sink = self._broker.sink()
             except (RecoverableError, FatalError) as error:
                 self.trouble = error
 

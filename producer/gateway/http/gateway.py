@@ -86,12 +86,7 @@ class Gateway:
         self._trouble = ""
         self._refusals: dict[str, str] = {}
         self._ended = threading.Event()
-        self.counted = CountedPlans(
-            broker.topics,
-            names,
-            lambda: {digest: one.plan for digest, one in self.offered.items()},
-            self._clock,
-        )
+        self.counted = CountedPlans(broker, names, self._clock)
         self._socket = listen(settings.host, settings.port, "reports")
         self.port: int = self._socket.getsockname()[1]
 
@@ -125,7 +120,7 @@ class Gateway:
         self._delivery = BatchDelivery(
             self._spool,
             self.committer,
-            self._broker.sink,
+            self._broker,
             self._names,
             self._clock,
         )
@@ -253,6 +248,7 @@ class Gateway:
             except CalmstreamError as error:
                 self._plans.refuse(digest, str(error))
         self.offered, refused = self._plans.documents, self._plans.refused
+        self.counted.plans = {digest: one.plan for digest, one in self.offered.items()}
         for name in refused.keys() - before.keys():
             self._log.warning("plan refused", file=name, reason=refused[name])
         keys = self.app_keys

@@ -11,7 +11,7 @@ from pathlib import Path
 from calmstream.broker.names import TopicNames
 from calmstream.broker.topic_facts import faults
 from calmstream.broker.topic_watch import described
-from calmstream.broker.transport import TopicInfo, Topics
+from calmstream.broker.transport import Broker, TopicInfo
 from calmstream.common.clock import Clock
 from calmstream.common.watched_folder import WatchedFolder
 from calmstream.estimators.plan import Plan
@@ -63,19 +63,16 @@ def plan_folder(
 
 
 class CountedPlans:
-    """Compares the topics of all plans; nobody would count a report of a ``refused`` one."""
+    """Compares the topics of ``plans``; nobody would count a report of a ``refused`` one.
 
-    def __init__(
-        self,
-        topics: Callable[[], Topics],
-        names: Callable[[Plan], TopicNames],
-        plans: Callable[[], Mapping[str, Plan]],
-        clock: Clock,
-    ) -> None:
+    Both are by digest, and replaced as a whole.
+    """
+
+    def __init__(self, broker: Broker, names: Callable[[Plan], TopicNames], clock: Clock) -> None:
+        self.plans: Mapping[str, Plan] = {}
         self.refused: Mapping[str, str] = {}
-        self._topics = topics
+        self._broker = broker
         self._names = names
-        self._plans = plans
         self._clock = clock
         self._ids: dict[str, str] = {}
         self._answered = clock.monotonic()
@@ -84,7 +81,7 @@ class CountedPlans:
     def run(self, stop: threading.Event) -> None:
         seen: set[str] = set()
         while not stop.wait(_FIRST_SECONDS):
-            plans = dict(self._plans())
+            plans = self.plans
             due = self._clock.monotonic() - self._answered >= CHECK_SECONDS
             if due or plans.keys() - seen:
                 self._check(plans)
@@ -98,7 +95,7 @@ class CountedPlans:
         names = {digest: self._names(plan) for digest, plan in plans.items()}
         wanted = [topic for each in names.values() for topic in each.all_reports]
         try:
-            found = described(self._topics(), wanted)
+            found = described(self._broker.topics(), wanted)
         except Exception:  # noqa: BLE001 - the age of the last answer shows it
             self._failing = True
             return

@@ -57,12 +57,12 @@ class Made:
         self.delivery = BatchDelivery(
             self.kept,  # type: ignore[arg-type]
             self.kept,  # type: ignore[arg-type]
-            self._connect,
+            self,  # type: ignore[arg-type]
             names_of,
             self.clock,
         )
 
-    def _connect(self) -> Sink:
+    def sink(self) -> Sink:
         self.sinks.append(Sent(self._script))
         return self.sinks[-1]  # type: ignore[return-value]
 

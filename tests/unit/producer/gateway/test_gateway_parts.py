@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -147,7 +148,7 @@ def test_health_knows_how_long_no_broker_has_answered_a_gateway() -> None:
 
     clock = ManualClock()
     health = RoleHealth("gateway", clock)
-    counted = CountedPlans(away, names_of, dict, clock)
+    counted = CountedPlans(SimpleNamespace(topics=away), names_of, clock)  # type: ignore[arg-type]
     health.watched(counted.silent_seconds)
     health.ready()
     counted._check({})
