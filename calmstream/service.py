@@ -54,40 +54,35 @@ _CREATE_SECONDS = 20.0  # for the topics of a plan, before its quarantine
 C = TypeVar("C", bound="TallyConfig | PublisherConfig")
 
 
+def require_answers(found: AcceptedPlan) -> None:
+    """Refuse a plan some of whose marginals its method cannot publish."""
+    from calmstream.estimators import planning
+
+    planning.require_answers(found.plan)
+
+
 def plans_in(
     folder: Path,
     *,
     roots: Sequence[str],
     allow_unsigned: bool,
-    publishes: bool,
-    note: Callable[[AcceptedPlan], None] = lambda _: None,
+    check: Callable[[AcceptedPlan], object] = lambda _: None,
 ) -> WatchedFolder[Plan]:
-    """Return a folder of plans, not read yet; what a signer states goes to ``note``."""
+    """Return a folder of plans, not read yet; ``check`` gets every plan, and may refuse it."""
     # Signatures are checked only where plans come from a folder.
     from calmstream.producer.device.read_plan import read_any_plan
     from calmstream.producer.signed.envelope import MAX_ENVELOPE_BYTES
 
     def read(document: bytes) -> Plan:
         found = read_any_plan(document, roots, allow_unsigned=allow_unsigned)
-        if publishes:
-            _require_answers(found.plan)
-        note(found)
+        check(found)
         return found.plan
 
     return WatchedFolder(folder, read, max_bytes=MAX_ENVELOPE_BYTES)
 
 
-def _require_answers(plan: Plan) -> None:
-    from calmstream.estimators.planning import require_answers
-
-    require_answers(plan)
-
-
 def _folder(
-    args: argparse.Namespace,
-    *,
-    publishes: bool = False,
-    note: Callable[[AcceptedPlan], None] = lambda _: None,
+    args: argparse.Namespace, check: Callable[[AcceptedPlan], object]
 ) -> WatchedFolder[Plan] | None:
     """Return the folder of ``--plans``; None where ``--plan`` has the only plan."""
     if args.plans is None:
@@ -96,19 +91,14 @@ def _folder(
         return None
     if args.roots is None and not args.allow_unsigned:
         raise InvalidInput("--roots FILE says whose plans are served; --allow-unsigned needs none")
-    return plans_in(
-        Path(args.plans),
-        roots=arguments.load_roots(args.roots),
-        allow_unsigned=args.allow_unsigned,
-        publishes=publishes,
-        note=note,
-    )
+    roots = arguments.load_roots(args.roots)
+    return plans_in(Path(args.plans), roots=roots, allow_unsigned=args.allow_unsigned, check=check)
 
 
 def accepted_plans(args: argparse.Namespace) -> tuple[list[AcceptedPlan], dict[str, str]]:
     """Return the plans of ``--plan`` or ``--plans`` by name, and why files are not among them."""
     found: list[AcceptedPlan] = []
-    folder = _folder(args, note=found.append)
+    folder = _folder(args, found.append)
     if folder is None:
         return [arguments.load_accepted(args.plan)], {}
     folder.refresh()
@@ -132,13 +122,13 @@ def served_plans(
     args: argparse.Namespace, registry: CollectorRegistry, *, publishes: bool
 ) -> Plan | PlanFolder:
     """Return the plan of ``--plan``, or the folder of ``--plans``, which is watched."""
-    folder = _folder(args, publishes=publishes)
+    check = require_answers if publishes else (lambda _: None)
+    folder = _folder(args, check)
     if folder is not None:
         return PlanFolder(folder, SystemClock(), registry)
-    plan = arguments.load_plan(args.plan)
-    if publishes:
-        _require_answers(plan)
-    return plan
+    only = arguments.load_accepted(args.plan)
+    check(only)
+    return only.plan
 
 
 def fetch_limits(args: argparse.Namespace) -> dict[str, float]:

@@ -19,8 +19,8 @@ from calmstream.consumer.read.history import Counted
 from calmstream.estimators.changes import ComparedTable
 from calmstream.estimators.changes.compare import ALPHA
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.marginal import Z95
 from calmstream.output import say_json
+from calmstream.pages.watch import in_percent
 from calmstream.terminal import Console, grid
 
 _SHOWN = 20
@@ -113,8 +113,7 @@ def _largest(table: ComparedTable, domain: Domain) -> tuple[str, str, str]:
     scaled = np.abs(table.difference) / np.where(table.stderr > 0, table.stderr, np.inf)
     cell = int(np.argmax(scaled))
     labels = list(product(*(domain.attributes[i].labels for i in table.attributes)))[cell]
-    value, half = 100 * table.difference[cell], 100 * Z95 * table.stderr[cell]
-    return ", ".join(labels), f"{value:+.2f}", f"{half:.2f}"
+    return ", ".join(labels), *in_percent(table.difference[cell], table.stderr[cell], "+")
 
 
 def _kind(table: ComparedTable) -> str:

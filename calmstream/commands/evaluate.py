@@ -74,7 +74,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     arguments.add(parser, "--json")
     _add_questions(parser)
     _add_collection(parser)
-    _add_stream(parser)
     add_options(parser)
 
 
@@ -129,9 +128,6 @@ def _add_collection(parser: argparse.ArgumentParser) -> None:
         help="share of the devices that report first, for a method that learns from a pilot "
         "(default: 0.1 for rr-clusters, no pilot for noise-aware)",
     )
-
-
-def _add_stream(parser: argparse.ArgumentParser) -> None:
     stream = parser.add_argument_group("a table whose records have a time")
     stream.add_argument(
         "--stream",

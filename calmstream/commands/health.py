@@ -23,9 +23,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     config = load(HttpConfig, http_port=args.http_port)
-    host = config.http_host
-    if anywhere(host):
-        host = "localhost"
+    host = "localhost" if anywhere(config.http_host) else config.http_host
     connection = http.client.HTTPConnection(host, config.http_port, timeout=TIMEOUT_SECONDS)
     try:
         connection.request("GET", "/livez")

@@ -44,8 +44,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     _collection(parser)
     add_options(parser)
     _time(parser.add_argument_group("time"))
-    _about(parser.add_argument_group("about"))
-    _pilot(parser.add_argument_group("after a pilot"))
+    _about(parser.add_argument_group("about"), parser.add_argument_group("after a pilot"))
     namespace = default("namespace") or "calmstream"
     parser.set_defaults(parameters={}, bootstrap=default("bootstrap"), namespace=namespace)
 
@@ -147,7 +146,7 @@ def _time(times: argparse._ArgumentGroup) -> None:
     )
 
 
-def _about(about: argparse._ArgumentGroup) -> None:
+def _about(about: argparse._ArgumentGroup, after: argparse._ArgumentGroup) -> None:
     plan_options.add_about(about)
     about.add_argument(
         "--lineage",
@@ -158,9 +157,6 @@ def _about(about: argparse._ArgumentGroup) -> None:
         "hexadecimal digits, new or, for a plan that will be signed, NAME@FILE.pub, its name and "
         "the public root key; the loss of a device under the lineages OLD counts under it too",
     )
-
-
-def _pilot(after: argparse._ArgumentGroup) -> None:
     after.add_argument(
         "--pilot",
         metavar="FILE",

@@ -67,13 +67,7 @@ def signed(status: PlanStatus, statement: Statement | None, second: int) -> Plan
 
 def document(status: PlanStatus) -> dict[str, Any]:
     """Return what ``--json`` prints about a plan; null for what could not be read."""
-    found = {
-        "final": status.final,
-        "last_final": status.last_final,
-        "reports": status.reports,
-        "rejected": status.rejected,
-        "lag": status.lag,
-    }
+    numbers = ("final", "last_final", "reports", "rejected", "lag")
     return {
         "plan": status.plan.name,
         "digest": status.plan.digest,
@@ -81,7 +75,7 @@ def document(status: PlanStatus) -> dict[str, Any]:
         "reason": status.reason,
         "windows": status.plan.windows,
         "due": status.due,
-        **(dict.fromkeys(found) if status.unread else found),
+        **{name: None if status.unread else getattr(status, name) for name in numbers},
     }
 
 

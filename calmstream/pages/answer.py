@@ -11,9 +11,8 @@ from calmstream.consumer.read.history import Answer
 from calmstream.consumer.read.ranges import Windows
 from calmstream.consumer.read.summary import Summary
 from calmstream.consumer.read.words import WordShares
-from calmstream.estimators.marginal import Z95
 from calmstream.estimators.plan import Plan
-from calmstream.pages.watch import left_out, numbers, shown_cells, span
+from calmstream.pages.watch import in_percent, left_out, numbers, shown_cells, span
 from calmstream.terminal import Console, grid
 
 
@@ -35,10 +34,9 @@ def show(
     rows, values = list(product(*answer.labels)), answer.table.ravel().tolist()
     cells = shown_cells(values)
     for i in cells:
-        cell = [f"{100 * values[i]:.2f}", f"{100 * Z95 * answer.stderr.flat[i]:.2f}"]
+        cell: tuple[str, ...] = in_percent(values[i], answer.stderr.flat[i])
         if change is not None:
-            cell.append(f"{100 * change.table.flat[i]:+.2f}")
-            cell.append(f"{100 * Z95 * change.stderr.flat[i]:.2f}")
+            cell += in_percent(change.table.flat[i], change.stderr.flat[i], "+")
         shown.add_row(*rows[i], *cell)
     console.print(shown)
     for line in left_out(values, len(cells)):
@@ -91,7 +89,7 @@ def show_words(console: Console, answer: WordShares) -> None:
         order = sorted(np.flatnonzero(seen).tolist(), key=lambda s: -table[s])
         for s in order[:MOST_SHOWN]:
             note = "collision" if collides[v, s] else ""
-            shown.add_row(words[s], f"{100 * table[s]:.2f}", f"{100 * Z95 * stderr[s]:.2f}", note)
+            shown.add_row(words[s], *in_percent(table[s], stderr[s]), note)
         if order:
             console.print(shown)
         console.print(_rest(len(order), len(words), answer.limits[v]), style="dim")

@@ -60,6 +60,11 @@ def left_out(table: Sequence[float], shown: int) -> list[str]:
     return [f"{len(table) - shown:,} of {len(table):,} cells left out: {100 * share:.2f} % in all"]
 
 
+def in_percent(value: float, stderr: float, sign: str = "") -> tuple[str, str]:
+    """Return a share and the half of its interval, for the columns ``%`` and ``± 95 %``."""
+    return f"{100 * value:{sign}.2f}", f"{100 * Z95 * stderr:.2f}"
+
+
 def bar(value: float, margin: float, scale: float) -> str:
     """Return a bar for the interval of a cell: solid to its lower end, with a mark at its value."""
     low, middle, high = (
@@ -123,13 +128,14 @@ def notes(record: MarginalRecord) -> list[str]:
 
 def _grid(record: MarginalRecord) -> Grid:
     labels, cells = list(product(*record.labels)), shown_cells(record.table)
-    shown = [(labels[i], record.table[i], Z95 * record.stderr[i]) for i in cells]
-    scale = min(max((value + margin for _, value, margin in shown), default=1.0) or 1.0, 1.0)
+    ends = (record.table[i] + Z95 * record.stderr[i] for i in cells)
+    scale = min(max(ends, default=1.0) or 1.0, 1.0)
     table = grid(*record.attributes, right=("%", "± 95 %"))
     table.add_column(f"0 to {100 * scale:.3g} %", no_wrap=True)
-    for names, value, margin in shown:
+    for i in cells:
+        value, margin = record.table[i], Z95 * record.stderr[i]
         drawn = Text(bar(value, margin, scale), style="red" if margin > value else "green")
-        table.add_row(*names, f"{100 * value:.2f}", f"{100 * margin:.2f}", drawn)
+        table.add_row(*labels[i], *in_percent(value, record.stderr[i]), drawn)
     return table
 
 

@@ -25,7 +25,7 @@ from calmstream.consumer.sink.target import target_of
 from calmstream.estimators.central.plan import read_central_plan
 from calmstream.estimators.plan.document import read_plan
 from calmstream.producer.gateway.http.settings import GatewaySettings
-from calmstream.service import plans_in
+from calmstream.service import plans_in, require_answers
 from tests.support.deploy import (
     CENTRAL,
     CHART,
@@ -277,7 +277,7 @@ def test_helm_puts_the_documents_into_the_folder_that_is_mounted(tmp_path: Path)
     assert volume["configMap"]["name"] == made["metadata"]["name"]
     for name, text in made["data"].items():
         (tmp_path / name).write_text(text)
-    folder = plans_in(tmp_path, roots=(), allow_unsigned=True, publishes=True)
+    folder = plans_in(tmp_path, roots=(), allow_unsigned=True, check=require_answers)
     folder.refresh()
     assert {plan.name for plan in folder.documents.values()} == {"devices", "browser"}
     assert folder.refused == {}

@@ -26,7 +26,7 @@ class Scene:
         for plan in plans:
             self.put(plan)
         self._registry = CollectorRegistry()
-        files = plans_in(self.path, roots=(), allow_unsigned=True, publishes=False)
+        files = plans_in(self.path, roots=(), allow_unsigned=True)
         with capture_logs() as logs:
             self.folder = PlanFolder(files, SystemClock(), self._registry)
         self.logs += logs
