@@ -32,21 +32,15 @@ def test_the_public_names_are_loaded_when_they_are_used() -> None:
         _ = calmstream.Nothing
 
 
-def test_a_worker_that_only_counts_loads_no_method() -> None:
-    modules = loaded("import calmstream.commands.consume, calmstream.consumer.tally.worker")
-    assert "calmstream.consumer.tally.worker" in modules
-    assert not modules & {
-        "calmstream.estimators.methods",
-        "calmstream.consumer.publish.publisher",
-        "producer",
-    }
-
-
-def test_a_worker_loads_no_package_that_only_other_roles_need() -> None:
-    modules = loaded("from calmstream.cli import parser; parser('consume')")
+def test_a_worker_that_only_counts_loads_no_method_and_no_package_of_others() -> None:
+    modules = loaded(
+        "from calmstream.cli import parser; parser('consume'); "
+        "import calmstream.consumer.tally.worker"
+    )
     assert "calmstream.commands.consume" in modules
-    others = {"starlette", "cryptography", "scipy", "pyarrow"}
-    assert not modules & (others | {"numpy.testing", "calmstream.common.version"})
+    of_others = {"starlette", "cryptography", "scipy", "pyarrow", "numpy.testing"}
+    ours = {"common.version", "estimators.methods", "consumer.publish.publisher"}
+    assert not modules & {*of_others, *(f"calmstream.{name}" for name in ours)}
 
 
 def test_threads_that_still_compute_do_not_abort_the_end_of_a_command() -> None:
