@@ -98,8 +98,6 @@ def inverse(matrix: Floats) -> Floats:
     """Return the pseudo-inverse of a covariance: singular directions have no precision."""
     values, vectors = np.linalg.eigh(matrix)
     kept = values > SINGULAR * max(float(values[-1]), 0.0)
-    if not kept.any():
-        return np.zeros_like(matrix)
     chosen = vectors[:, kept]
     found: Floats = (chosen / values[kept]) @ chosen.T
     return found

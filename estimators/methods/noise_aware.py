@@ -67,13 +67,7 @@ class NoiseAware:
         require_views(self.name, d * (d + 1) // 2, "views")
         prior = read_scales(given["prior_sizes"]) if "prior_sizes" in given else None
         earlier = read_earlier(given, domain)
-        found = allocate(
-            domain.cardinalities,
-            request.users,
-            request.epsilon,
-            request.k,
-            prior,
-        )
+        found = allocate(domain.cardinalities, request.users, request.epsilon, request.k, prior)
         views, shares = _with_signs(found, request)
         assigned = [
             Assigned(view, oracle(request.epsilon, view.cells(domain))[0], share)

@@ -37,14 +37,12 @@ def schoenheim(d: int, k: int, l: int) -> int:  # noqa: E741 - the papers' symbo
 
 @lru_cache(maxsize=64)
 def covering(d: int, k: int, l: int, limit: int) -> tuple[Attributes, ...] | None:  # noqa: E741
-    """Return a greedy covering design, sorted; None beyond ``limit`` or this module's limits.
+    """Return a greedy covering design for k <= l <= d, sorted; None beyond ``limit`` or the limits.
 
     Every step chooses the l-set that contains the most uncovered k-sets. If there are too many
     l-sets for that, a set starts as the first uncovered k-set and grows by the attribute that
     covers most. At the end, sets that the others make redundant are dropped.
     """
-    if not 1 <= k <= l <= d:
-        raise ValueError(f"a covering design needs 1 <= k <= l <= d, got k={k}, l={l}, d={d}")
     if schoenheim(d, k, l) > limit or comb(d, k) > MAX_TARGETS:
         return None
     if l == k:
@@ -119,15 +117,13 @@ def _grow(d: int, k: int, l: int, limit: int) -> list[Attributes] | None:  # noq
 
 
 def balanced(d: int, l: int, m: int) -> tuple[Attributes, ...]:  # noqa: E741
-    """Choose m of the C(d, l) sets so that attributes, then pairs, appear equally often.
+    """Choose m <= C(d, l) sets so that attributes, then pairs, appear equally often.
 
     Each step chooses a new set whose attributes, and then pairs, have been used the fewest times.
     CALM's noise error assumes m·l/d sets per attribute; here they differ by at most one. If there
     are too many l-sets to compare, a set grows by one attribute at a time; then there can be fewer
     than m, because a set that exists already is not added again.
     """
-    if not (1 <= l <= d and 1 <= m <= comb(d, l)):
-        raise ValueError(f"there are no {m} sets of {l} out of {d} attributes")
     if m == comb(d, l):
         return tuple(combinations(range(d), l))
     pick = _pick_among_all if comb(d, l) * l * l <= MAX_INCIDENCES else _pick_growing
