@@ -218,21 +218,10 @@ class Service:
         from calmstream.consumer.sink import metrics as m
         from calmstream.consumer.sink import worker as w
 
-        many = not isinstance(self._plans, Plan)
-
         def make(plan: Plan, broker: Broker, metrics: Metrics) -> SinkWorker:
-            return w.SinkWorker(
-                plan,
-                broker,
-                self._names(plan),
-                target,
-                self._clock,
-                metrics,
-                check_seconds=self._scaled(config).topic_check_seconds,
-                retry_seconds=config.retry_seconds,
-                poll_seconds=0.0 if many else 0.5,
-                batch_rows=w.PLAN_ROWS if many else w.BATCH_ROWS,
-            )
+            names, scaled = self._names(plan), self._scaled(config)
+            context = w.SinkContext("sink", plan, names, self._clock, scaled, metrics)
+            return w.SinkWorker(context, broker, target, many=not isinstance(self._plans, Plan))
 
         # Without the plan's numbers: a retired plan may keep its sink, and needs no worker.
         metrics = self._metrics(m.SINK_METRICS, numbers=False)

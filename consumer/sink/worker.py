@@ -8,11 +8,11 @@ from itertools import chain
 import structlog
 
 from calmstream.broker.names import TopicNames
-from calmstream.broker.topic_watch import EVERY_SECONDS
 from calmstream.broker.transport import Broker
-from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
-from calmstream.consumer.metrics.registry import Metrics, plan_label
+from calmstream.consumer.metrics.registry import plan_label
+from calmstream.consumer.runtime.config import WorkerConfig
+from calmstream.consumer.runtime.context import PlanContext
 from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.retry import RetryBudget
 from calmstream.consumer.runtime.service import Role
@@ -27,9 +27,12 @@ from calmstream.estimators.wire.snapshot import Kind
 BATCH_ROWS = 1 << 17  # so many cells are stored without waiting for the end of the topic
 PLAN_ROWS = BATCH_ROWS // 16  # the same of each of many plans, which may wait at the same time
 STOP_SECONDS = 10.0  # longest time for which a call to the target holds up the end of a sink
+_POLL_SECONDS = 0.5
 _BATCH_SECONDS = 2.0
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
+
+SinkContext = PlanContext[WorkerConfig]
 
 
 class SinkWorker:
@@ -38,35 +41,20 @@ class SinkWorker:
     It reads the whole topic at every start; what is stored is left alone, so no position is kept.
     """
 
-    name = "sink"
-
     def __init__(
-        self,
-        plan: Plan,
-        broker: Broker,
-        names: TopicNames,
-        target: Target,
-        clock: Clock,
-        metrics: Metrics,
-        *,
-        poll_seconds: float = 0.5,
-        check_seconds: float = EVERY_SECONDS,
-        retry_seconds: float = 60.0,
-        batch_rows: int = BATCH_ROWS,
+        self, context: SinkContext, broker: Broker, target: Target, *, many: bool = False
     ) -> None:
-        self.health = RoleHealth(self.name, clock)
-        self._plan = plan
+        self.name = context.role
+        self.health = context.health
+        self._context = context
         self._broker = broker
-        self._names = names
         self._target = target
-        self._clock = clock
-        self._metrics = metrics
-        self._poll_seconds = poll_seconds
-        self._check_seconds = check_seconds
-        self._retry_seconds = retry_seconds
-        self._batch_rows = batch_rows
-        self._retries = RetryBudget(clock, retry_seconds)
-        self._log = structlog.get_logger("calmstream.sink").bind(plan=plan_label(plan))
+        self._clock = clock = context.clock
+        self._metrics = context.metrics
+        self._poll_seconds = 0.0 if many else _POLL_SECONDS
+        self._batch_rows = PLAN_ROWS if many else BATCH_ROWS
+        self._retries = RetryBudget(clock, context.config.retry_seconds)
+        self._log = context.log.bind(plan=plan_label(context.plan))
         self._topic: SnapshotTopic | None = None
         self._sets: list[Snapshot] = []
         self._rows = self._finals = 0
@@ -74,12 +62,11 @@ class SinkWorker:
         self._pause = 0.0
 
     def start(self, stop: threading.Event) -> None:  # noqa: ARG002 - its waits are short
-        self._target.check_plan(self._plan)
-        self._topic = SnapshotTopic(
-            self._plan, self._broker, self._names, self._clock, self._log.warning
-        )
+        plan, names, config = self._context.plan, self._context.names, self._context.config
+        self._target.check_plan(plan)
+        self._topic = SnapshotTopic(plan, self._broker, names, self._clock, self._log.warning)
         self._watch = self._topic.watched(
-            check_seconds=self._check_seconds, retry_seconds=self._retry_seconds
+            check_seconds=config.topic_check_seconds, retry_seconds=config.retry_seconds
         )
         self.health.ready()
 
@@ -141,7 +128,7 @@ class SinkWorker:
 
     def _store(self) -> None:
         try:
-            stored = self._target.store(self._names.results_namespace, self._sets)
+            stored = self._target.store(self._context.names.results_namespace, self._sets)
         except RecoverableError as error:
             self._failed(error)
             return

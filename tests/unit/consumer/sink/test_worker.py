@@ -15,6 +15,7 @@ from calmstream.common.errors import FatalError, MissingTopic, RecoverableError
 from calmstream.consumer.metrics.registry import plan_metrics
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
+from calmstream.consumer.runtime.config import WorkerConfig
 from calmstream.consumer.runtime.service import Alone
 from calmstream.consumer.sink import worker as module
 from calmstream.consumer.sink.metrics import (
@@ -27,7 +28,7 @@ from calmstream.consumer.sink.metrics import (
 from calmstream.consumer.sink.parquet_files import ParquetTarget
 from calmstream.consumer.sink.postgres_schema import LOCK
 from calmstream.consumer.sink.target import Stored, Target
-from calmstream.consumer.sink.worker import SinkWorker, WithTarget, store_once
+from calmstream.consumer.sink.worker import SinkContext, SinkWorker, WithTarget, store_once
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.wire.snapshot import Kind, encode
 from tests.support.faulty_broker import FaultyBroker
@@ -72,17 +73,12 @@ class Flaky(ParquetTarget):
 
 
 class Running:
-    def __init__(self, topic: Topic, target: Target, **options: object) -> None:
+    def __init__(self, topic: Topic, target: Target, retry_seconds: float = 60.0) -> None:
         self.registry, self._target = CollectorRegistry(), target
-        self.worker = SinkWorker(
-            PLAN,
-            topic.broker,
-            NAMES,
-            target,
-            SystemClock(),
-            plan_metrics(self.registry, PLAN, NAMES, SINK_METRICS),
-            **options,  # type: ignore[arg-type]
-        )
+        metrics = plan_metrics(self.registry, PLAN, NAMES, SINK_METRICS)
+        config = WorkerConfig(retry_seconds=retry_seconds)
+        context = SinkContext("sink", PLAN, NAMES, SystemClock(), config, metrics)
+        self.worker = SinkWorker(context, topic.broker, target)
         self.stop = threading.Event()
         self.failure: BaseException | None = None
         self.thread = threading.Thread(target=self._run)
