@@ -30,9 +30,9 @@ class RetryBudget:
     def succeeded(self) -> None:
         self._failing_since = None
 
-    def failed(self, since: float | None = None) -> bool:
+    def failed(self) -> bool:
         if self._failing_since is None:
-            self._failing_since = self._clock.monotonic() if since is None else since
+            self._failing_since = self._clock.monotonic()
         return self.failing_seconds >= self._seconds
 
     def call(
@@ -44,13 +44,13 @@ class RetryBudget:
         failed: Callable[[RecoverableError], None] = lambda _: None,
     ) -> T:
         """Repeat a call until it succeeds, and return its result. Blocks."""
-        began = self._clock.monotonic()
+        self._failing_since = self._clock.monotonic()
         while True:
             try:
                 return call()
             except RecoverableError as error:
                 failed(error)
-                if self.failed(since=began):
+                if self.failed():
                     message = f"{what} did not answer for {self._seconds:g} s: {error}"
                     raise FatalError(message) from error
                 self._clock.sleep(pause_seconds)

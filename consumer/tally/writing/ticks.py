@@ -8,7 +8,6 @@ from calmstream.broker.transport import Delivery, Partition, Sink
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.metrics.tally import TICKS
 from calmstream.consumer.runtime.context import TallyContext
-from calmstream.consumer.runtime.retry import RetryBudget
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.estimators.wire.batch import TICK
 
@@ -30,13 +29,14 @@ class Ticker:
         self._stall_seconds = context.config.stall_seconds
         self._last: dict[Partition, float] = {}
         self._sent: dict[Partition, tuple[float, Delivery]] = {}
-        self._retries: dict[Partition, RetryBudget] = {}
+        # Since when ticks fail.
+        self._failing: dict[Partition, float] = {}
 
     def drop(self, partitions: Collection[Partition]) -> None:
         """Forget lost partitions, but not the times of their last ticks: they may come back."""
         for partition in partitions:
             self._sent.pop(partition, None)
-            self._retries.pop(partition, None)
+            self._failing.pop(partition, None)
 
     def turn(
         self, folds: Mapping[Partition, PartitionFold], at_end: Callable[[Partition], bool]
@@ -45,8 +45,8 @@ class Ticker:
         wall, now = self._clock.now_ms(), self._clock.monotonic()
         self._process_results(now)
         overdue = {p for p, fold in folds.items() if wall > fold.admission.next_close}
-        for partition in self._retries.keys() - overdue:
-            del self._retries[partition]  # the window is closed, so the failed tick is not needed
+        for partition in self._failing.keys() - overdue:
+            del self._failing[partition]  # the window is closed, so the failed tick is not needed
         due = [
             partition
             for partition in folds
@@ -78,15 +78,15 @@ class Ticker:
                 except RecoverableError as error:
                     self._failed(partition, sent, error)
                 else:
-                    self._retries.pop(partition, None)
+                    self._failing.pop(partition, None)
             elif now - sent > self._stall_seconds:
                 raise FatalError(
                     f"{partition}: a tick was not acknowledged for {self._stall_seconds:g} s"
                 )
 
     def _failed(self, partition: Partition, since: float, error: RecoverableError) -> None:
-        retries = self._retries.setdefault(partition, RetryBudget(self._clock, self._stall_seconds))
-        if retries.failed(since):
+        began = self._failing.setdefault(partition, since)
+        if self._clock.monotonic() - began >= self._stall_seconds:
             raise FatalError(
                 f"{partition}: ticks fail for {self._stall_seconds:g} s: {error}"
             ) from error

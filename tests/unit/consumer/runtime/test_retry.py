@@ -24,14 +24,6 @@ def test_the_budget_is_spent_once_failures_have_lasted_for_it() -> None:
         budget.succeeded()
 
 
-def test_a_failure_counts_from_the_beginning_of_its_attempt_where_that_is_known() -> None:
-    clock = ManualClock(seconds=100.0)
-    budget = RetryBudget(clock, 10.0)
-    assert not budget.failed(since=91.0)
-    clock.advance(1)
-    assert budget.failed(since=101.0), "only the first failure of a row sets the beginning"
-
-
 def test_a_call_is_repeated_until_it_succeeds() -> None:
     clock, failures = ManualClock(), []
     outcomes = iter([RecoverableError("first"), RecoverableError("second"), None])
