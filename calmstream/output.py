@@ -16,6 +16,8 @@ def say(*lines: object, error: bool = False) -> None:
         print(visible(str(line)), file=sys.stderr if error else sys.stdout, flush=True)
 
 
-def say_json(document: Any, option: int = 0) -> None:
-    sys.stdout.buffer.write(orjson.dumps(document, option=option) + b"\n")
+def say_json(*documents: Any, option: int = 0) -> None:
+    """Print JSON, one document a line."""
+    for document in documents:
+        sys.stdout.buffer.write(orjson.dumps(document, option=option) + b"\n")
     sys.stdout.flush()

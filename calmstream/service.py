@@ -42,10 +42,7 @@ if TYPE_CHECKING:
     # A process loads only the roles that it plays: a worker needs no methods, nobody a database.
     from calmstream.consumer.publish.config import PublisherConfig
     from calmstream.consumer.publish.estimate_runner import EstimateRunner
-    from calmstream.consumer.publish.publisher import Publisher
     from calmstream.consumer.sink.target import Target
-    from calmstream.consumer.sink.worker import SinkWorker
-    from calmstream.consumer.tally.worker import TallyWorker
     from calmstream.producer.device.policy import AcceptedPlan
 
 _FETCH_WAIT_SECONDS = 1.0  # with many plans, most of whose partitions are idle
@@ -218,7 +215,7 @@ class Service:
         from calmstream.consumer.sink import metrics as m
         from calmstream.consumer.sink import worker as w
 
-        def make(plan: Plan, broker: Broker, metrics: Metrics) -> SinkWorker:
+        def make(plan: Plan, broker: Broker, metrics: Metrics) -> w.SinkWorker:
             names, scaled = self._names(plan), self._scaled(config)
             context = w.SinkContext("sink", plan, names, self._clock, scaled, metrics)
             return w.SinkWorker(context, broker, target, many=not isinstance(self._plans, Plan))

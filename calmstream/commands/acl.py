@@ -6,6 +6,7 @@ With --apply, grant a role to a principal; permissions are only added, never rem
 from __future__ import annotations
 
 import argparse
+from itertools import starmap
 
 from calmstream import arguments
 from calmstream.broker.names import TopicNames
@@ -29,16 +30,14 @@ def run(args: argparse.Namespace) -> int:
     if args.apply:
         return _apply(args, names)
     roles = [args.role] if args.role else list(ROLES)
+    rules = [(role, rule) for role in roles for rule in permissions(role, names)]
+    if args.json:
+        say_json(*starmap(_document, rules))
+        return 0
     table = grid("role", "operation", "resource", "name")
-    for role in roles:
-        for rule in permissions(role, names):
-            table.add_row(
-                role, rule.operation, rule.kind, rule.name + ("*" if rule.prefixed else "")
-            )
-            if args.json:
-                say_json(_document(role, rule))
-    if not args.json:
-        Console().print(table)
+    for role, rule in rules:
+        table.add_row(role, rule.operation, rule.kind, rule.name + "*" * rule.prefixed)
+    Console().print(table)
     return 0
 
 

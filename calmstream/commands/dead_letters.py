@@ -47,8 +47,7 @@ def run(args: argparse.Namespace) -> int:
             if args.reason in (None, letter.reason.value):
                 newest.append(letter)
     if args.json:
-        for letter in newest:
-            say_json(document(letter, names))
+        say_json(*(document(letter, names) for letter in newest))
     else:
         show(newest, numbers, names, Console())
     return 0

@@ -231,7 +231,7 @@ def _measured(
             for result in measure(study):
                 found.append(result)
                 if args.json:
-                    say_json(_document(result), orjson.OPT_NON_STR_KEYS)
+                    say_json(_document(result), option=orjson.OPT_NON_STR_KEYS)
     return found
 
 

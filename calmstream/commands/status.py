@@ -47,10 +47,8 @@ def run(args: argparse.Namespace) -> int:
         ]
         shared.close(1.0)
     if args.json:
-        for status in found:
-            say_json(document(status))
-        for file, why in refused.items():
-            say_json({"file": file, "health": "refused", "reason": why})
+        files = ({"file": f, "health": "refused", "reason": why} for f, why in refused.items())
+        say_json(*map(document, found), *files)
     else:
         show(found, refused, Console())
     return int(bool(refused) or any(status.health in COLOURS.keys() - {"well"} for status in found))

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         return 1
     if args.json:
         found = document(plan, statement, trusted=roots is not None)
-        say_json(found, orjson.OPT_SORT_KEYS)
+        say_json(found, option=orjson.OPT_SORT_KEYS)
     else:
         say(*_lines(plan, statement, trusted=roots is not None))
     return 0

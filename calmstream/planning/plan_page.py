@@ -51,7 +51,7 @@ def deliver(
         write_file(out, orjson.dumps(plan.to_json(), option=orjson.OPT_INDENT_2) + b"\n")
     if as_json:
         document = {"plan": plan.to_json(), "warnings": warnings} | dict(more or {})
-        say_json(document, orjson.OPT_SORT_KEYS)
+        say_json(document, option=orjson.OPT_SORT_KEYS)
         return 0
     console = Console()
     show(console)
