@@ -231,7 +231,7 @@ def spool(raw: bytes) -> None:
         for payload in raw[1:].split(b"\xff\xfe"):
             file.append(payload)
         file.close()
-    found = PeriodLog(SPOOLED, RowCodec(SPOOLED), 0, FrameFile(files, path))
+    found = PeriodLog(RowCodec(SPOOLED), 0, FrameFile(files, path))
     try:
         waiting = list(found.recover())
     except FatalError:

@@ -113,7 +113,7 @@ def _store(given: Json, _plan: Plan | None) -> Any:
 def _spool(given: Json, plan: Plan) -> Any:
     files, path = FaultyFiles(random.Random(1)), Path("/spool/0")
     files.contents[path] = Content(_raw(given["value"]))
-    log = PeriodLog(plan, entries.RowCodec(plan), 0, FrameFile(files, path))
+    log = PeriodLog(entries.RowCodec(plan), 0, FrameFile(files, path))
     waiting = list(log.recover())
     return [waiting, list(log.unsettled.values()), [log.body(b) for b in log.unsettled.values()]]
 
@@ -255,7 +255,7 @@ def _files(folder: str) -> dict[str, str]:
 
 def _spooled() -> Json:
     plan, files, path = counting_plan(), FaultyFiles(random.Random(1)), Path("/spool/0")
-    log = PeriodLog(plan, entries.RowCodec(plan), 0, FrameFile(files, path))
+    log = PeriodLog(entries.RowCodec(plan), 0, FrameFile(files, path))
     log.add([entries.SpoolEntry(bytes([n]) * 16, n, 0, 0, (0, (n,))) for n in range(4)])
     sealed = [EncodedBatch(0, 0, 1, bytes([n]) * 16, b"value%d" % n) for n in (1, 2)]
     log.seal([0, 2], sealed)

@@ -51,6 +51,7 @@ class SpoolEntry:
 class SealedBatch(BatchHead):
     """An ``S`` entry; its bytes stay on the disk. ``check`` is the CRC-32 of the record's body."""
 
+    plan: Plan
     offset: int
     length: int
     check: int
@@ -64,6 +65,7 @@ class RowCodec:
     """Packs rows of one plan into a fixed number of bytes per group."""
 
     def __init__(self, plan: Plan) -> None:
+        self.plan = plan
         self._forms = [
             struct.Struct(
                 "<I"
@@ -140,7 +142,7 @@ def read_entries(
             _, batch_id, group, n, length = _SEALED.unpack_from(payload, at)
             at += _SEALED.size
             check = zlib.crc32(memoryview(payload)[at : at + length])
-            yield SealedBatch(group, period, n, batch_id, offset + at, length, check)
+            yield SealedBatch(group, period, n, batch_id, codec.plan, offset + at, length, check)
             at += length
         elif kind in {b"A", b"L"}:
             _, batch_id = _SETTLED.unpack_from(payload, at)

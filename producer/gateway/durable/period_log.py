@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from calmstream.common.errors import FatalError
-from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable import entries
 from calmstream.producer.gateway.durable.entries import (
     RowCodec,
@@ -26,9 +25,8 @@ class PeriodLog:
     Only :meth:`body` is safe from any thread.
     """
 
-    def __init__(self, plan: Plan, codec: RowCodec, period: int, file: FrameFile) -> None:
+    def __init__(self, codec: RowCodec, period: int, file: FrameFile) -> None:
         self.period = period
-        self._plan = plan
         self._codec = codec
         self.file = file
         self.ids = IdSet()
@@ -84,13 +82,13 @@ class PeriodLog:
         """Append a payload behind what is due before it; return the payload's offset."""
         before = b"".join(self._outcomes)
         if not self.file.size:
-            before = entries.header(self._plan.digest, self.period) + before
+            before = entries.header(self._codec.plan.digest, self.period) + before
         offset = self.file.append(before + payload) + len(before)
         self._outcomes.clear()
         return offset
 
     def _entries(self, offset: int, payload: bytes) -> list[Stored]:
-        expected = {"v": entries.VERSION, "plan": self._plan.digest, "period": self.period}
+        expected = {"v": entries.VERSION, "plan": self._codec.plan.digest, "period": self.period}
         stated: object
         try:
             stated, at = entries.read_header(payload)

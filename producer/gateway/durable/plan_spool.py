@@ -250,7 +250,7 @@ class PlanSpool:
 
     def _log(self, period: int) -> PeriodLog:
         file = FrameFile(self._files, self._path(period))
-        return PeriodLog(self.plan, self._codec, period, file)
+        return PeriodLog(self._codec, period, file)
 
     def _path(self, period: int) -> Path:
         return self._directory / f"{period}.spool"

@@ -96,7 +96,7 @@ class Spool:
     def now(self) -> Moment:
         return Moment(self._clock.monotonic(), self.mark.present())
 
-    def recover(self) -> list[tuple[Plan, SealedBatch]]:
+    def recover(self) -> list[SealedBatch]:
         """Read what an earlier process left; return the batches that are not settled."""
         found = []
         for name in self._files.names(self._directory):
@@ -120,7 +120,7 @@ class Spool:
             )
         return plan
 
-    def add(self, plan: Plan) -> list[tuple[Plan, SealedBatch]]:
+    def add(self, plan: Plan) -> list[SealedBatch]:
         digest = plan.digest
         if digest in self.plans:
             return []
@@ -133,7 +133,7 @@ class Spool:
         except (OSError, RecoverableError) as error:
             raise FatalError(f"cannot make the spool {directory}: {error}") from error
         self.plans[digest] = spool
-        return [(plan, batch) for batch in unsettled]
+        return unsettled
 
     def accept(
         self, digest: str, entries: Sequence[SpoolEntry], quotas: Sequence[int | None]
@@ -147,15 +147,15 @@ class Spool:
         self._refused = SpoolOutcome.UNAVAILABLE in results
         return results
 
-    def leaving(self) -> Iterator[tuple[Plan, SealedBatch]]:
+    def leaving(self) -> Iterator[SealedBatch]:
         """Seal what leaves; every batch is durable when it is yielded. Never raises."""
         for spool in self.plans.values():
             try:
-                yield from ((spool.plan, batch) for batch in spool.leaving(self.now()))
+                yield from spool.leaving(self.now())
             except RecoverableError:
                 if self._free_reserve():
                     with contextlib.suppress(RecoverableError):
-                        yield from ((spool.plan, batch) for batch in spool.leaving(self.now()))
+                        yield from spool.leaving(self.now())
 
     def next_due(self) -> float | None:
         waits = (spool.next_due(self.now()) for spool in self.plans.values())

@@ -59,7 +59,7 @@ class Committer:
         clock: Clock,
     ) -> None:
         self._spool = spool
-        self.sealed = SimpleQueue[tuple[Plan, SealedBatch]]()
+        self.sealed = SimpleQueue[SealedBatch]()
         self._loop = loop
         self._metrics = metrics
         self._clock = clock
@@ -191,6 +191,6 @@ class Committer:
         self._put(self._spool.leaving())
         self._looked = self._clock.monotonic()
 
-    def _put(self, batches: Iterable[tuple[Plan, SealedBatch]]) -> None:
+    def _put(self, batches: Iterable[SealedBatch]) -> None:
         for each in batches:
             self.sealed.put(each)

@@ -88,11 +88,11 @@ class BatchDelivery:
         """Send what is due and note what is settled; before, wait up to ``seconds`` for a batch."""
         with contextlib.suppress(queue.Empty):
             while True:
-                plan, batch = self._committer.sealed.get(timeout=seconds)
-                seconds = 0.0
-                if plan.digest not in self._queues:
-                    self._queues[plan.digest] = self._queue(plan)
-                self._queues[plan.digest].waiting.append(batch)
+                batch = self._committer.sealed.get(timeout=seconds)
+                seconds, digest = 0.0, batch.plan.digest
+                if digest not in self._queues:
+                    self._queues[digest] = self._queue(batch.plan)
+                self._queues[digest].waiting.append(batch)
         self.turned = self._clock.monotonic()
         self._connect_if_due()
         for each in self._queues.values():

@@ -98,7 +98,7 @@ class World:
                     raise
                 self.files.failing = 0.0  # somebody has repaired the disk
                 continue
-            self.spool, self.outgoing = found, [batch for _, batch in unsettled]
+            self.spool, self.outgoing = found, unsettled
 
     def crash(self) -> None:
         self.files.crash()
@@ -130,7 +130,7 @@ class World:
     def turn(self) -> None:
         """One round of the gateway's threads: seal, send, settle, forget."""
         assert self.spool is not None
-        self.outgoing += [batch for _, batch in self.spool.leaving()]
+        self.outgoing += list(self.spool.leaving())
         now, left = self.clock.now_ms(), []
         for batch in self.outgoing:
             if self.spool.mark.present() >= over_at(self.plan, batch.period):

@@ -9,7 +9,6 @@ import pytest
 
 from calmstream.broker.transport import Sink
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
-from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable.entries import SealedBatch
 from calmstream.producer.gateway.durable.plan_spool import over_at
 from calmstream.producer.gateway.encoding import BatchHead, EncodedBatch
@@ -35,7 +34,7 @@ class Kept:
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
         self.plans, self.mark, self.totals = {PLAN.digest: self}, self, GatewayTotals()
-        self.sealed = SimpleQueue[tuple[Plan, SealedBatch]]()
+        self.sealed = SimpleQueue[SealedBatch]()
         self.settled: dict[bytes, bool] = {}
 
     def body(self, batch: SealedBatch) -> EncodedBatch:
@@ -68,8 +67,8 @@ class Made:
 
     def put(self, *numbers: int, period: int = 0) -> None:
         for number in numbers:
-            batch = SealedBatch(0, period, 5, number.to_bytes(16, "big"), 0, 1, 0)
-            self.kept.sealed.put((PLAN, batch))
+            batch = SealedBatch(0, period, 5, number.to_bytes(16, "big"), PLAN, 0, 1, 0)
+            self.kept.sealed.put(batch)
 
     def turn(self, seconds: float = 0.0) -> None:
         self.clock.seconds += seconds
