@@ -56,7 +56,7 @@ def p_values(first: Windows, second: Windows, targets: Sequence[Attributes]) -> 
     for column, target in enumerate(targets):
         p[:, column], regular = batch.test(target)
         for i in np.flatnonzero(~regular).tolist():
-            found = compare(first.source(i), second.source(i), [target], details=0.0).tables[0]
+            found = compare(first.source(i), second.source(i), [target], details=False).tables[0]
             p[i, column] = np.nan if found.p is None else found.p
     return p
 

@@ -63,7 +63,7 @@ def power(dataset: str, method: str, how: str) -> dict[str, Any]:
     generator = np.random.default_rng(crc32(f"{dataset}{method}{how}".encode()))
     args = (plan, domain, codes, target, generator)
     found = [
-        compare(a, b, [target], details=0.0).tables[0].p
+        compare(a, b, [target], details=False).tables[0].p
         for a, b in zip(_windows(*args, pi, WINDOWS), _windows(*args, moved, WINDOWS), strict=True)
     ]
     rate = float(np.mean([p is not None and p < LEVEL for p in found]))

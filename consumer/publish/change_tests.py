@@ -36,7 +36,7 @@ def _compared(plan: Plan, then: Sequence[Tally], now: Sequence[Tally]) -> Compar
     """Return the tests between two sides; none where a side has no reports."""
     if not all(any(tally.reports for tally in side) for side in (then, now)):
         return Comparison(())
-    return compare(source(plan, then), source(plan, now), plan.marginals, details=0.0)
+    return compare(source(plan, then), source(plan, now), plan.marginals, details=False)
 
 
 class ChangeTests:

@@ -75,23 +75,20 @@ class Comparison:
 
 
 def compare(
-    first: Source, second: Source, targets: Sequence[Attributes], *, details: float = 1.0
+    first: Source, second: Source, targets: Sequence[Attributes], *, details: bool = True
 ) -> Comparison:
     """Test for every table whether two sources of one domain have the same distribution.
 
-    Tables with an adjusted p-value of at most ``details`` also get the test of dependence and the
-    differences of their cells. Cost: O(coefficients^3) per table.
+    With ``details``, tables also get the test of dependence and the differences of their cells.
+    Cost: O(coefficients^3) per table.
     """
     readings = Readings(first, second)
     tested = [_test(readings, target) for target in targets]
     adjusted = benjamini_hochberg([table.p for table in tested])
     found = [replace(table, adjusted=value) for table, value in zip(tested, adjusted, strict=True)]
-    return Comparison(
-        tuple(
-            _detailed(readings, t) if t.adjusted is not None and t.adjusted <= details else t
-            for t in found
-        )
-    )
+    if details:
+        found = [t if t.p is None else _detailed(readings, t) for t in found]
+    return Comparison(tuple(found))
 
 
 def benjamini_hochberg(values: Sequence[float | None]) -> list[float | None]:

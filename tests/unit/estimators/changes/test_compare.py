@@ -117,7 +117,7 @@ def test_as_many_reports_as_cells_make_no_tiny_p_value(monkeypatch: pytest.Monke
     pairs = list(zip(sides[::2], sides[1::2], strict=True))
 
     def tests() -> list[float]:
-        found = [compare(*pair, [(0, 1)], details=0.0).tables[0].p for pair in pairs]
+        found = [compare(*pair, [(0, 1)], details=False).tables[0].p for pair in pairs]
         return [p for p in found if p is not None]
 
     assert len(tests()) > 50
@@ -162,7 +162,7 @@ def test_other_views_inform_about_the_table_that_holds_them(
             sides.append(
                 Source(DOMAIN, (own, observed({"name": "oue", "cells": 3}, n, PI, generator, (0,))))
             )
-        table = compare(sides[0], sides[1], [(0, 1)], details=0.0).tables[0]
+        table = compare(sides[0], sides[1], [(0, 1)], details=False).tables[0]
         values.append(table.p)
     assert stats.kstest(values, "uniform").pvalue > 1e-6
     assert table.covered == (kind == "character")
@@ -210,7 +210,7 @@ def test_devices_that_report_again_widen_the_test() -> None:
                 Source(DOMAIN, (Observed(View((0, 1)), mechanism, 10_000, c, repeats),))
                 for c in sides
             )
-            p = compare(one, other, [(0, 1)], details=0.0).tables[0].p
+            p = compare(one, other, [(0, 1)], details=False).tables[0].p
             assert p is not None
             found.append(p)
     assert stats.kstest(values[10.0], "uniform").pvalue > 1e-6

@@ -81,7 +81,7 @@ def test_simulated_power_is_the_predicted_one(name: str) -> None:
         for table in (even, moved):
             counts = mechanism.draw_tally(generator.multinomial(n, table), generator)
             sides.append(Source(domain, (Observed(View(target), mechanism, n, counts),)))
-        p = compare(sides[0], sides[1], [target], details=0.0).tables[0].p
+        p = compare(sides[0], sides[1], [target], details=False).tables[0].p
         found += p is not None and p < alpha
     assert abs(found / draws - 0.8) < 0.05 + 4 * np.sqrt(0.8 * 0.2 / draws)
 
