@@ -1,1 +1,1 @@
-"""The output of commands: published tables for people, files for programs, generated pages."""
+"""What several commands print: published tables for people, files for programs."""

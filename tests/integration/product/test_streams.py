@@ -19,27 +19,22 @@ from tests.support.signed import Operator
 
 ROOT = Path(__file__).parents[3]
 
-LOCAL = {
-    "plan": "plan {csv} --epsilon 1 --k 2 --users 1000",
-    "plan as JSON": "plan {csv} --epsilon 1 --k 2 --users 1000 --json",
-    "evaluate": "evaluate {csv} --method uniform --epsilon 1 --k 2 --users 100 --repeats 1",
-    "evaluate as JSON": "evaluate {csv} --method uniform --epsilon 1 --k 2 --users 100 --json",
-    "verify": "verify {signed}",
-    "verify as JSON": "verify {signed} --json",
-    "acl": "acl --plan {plan} --role tally --principal User:a --namespace test",
-}
-OVER_KAFKA = {
-    "watch": "watch --plan {plan} --bootstrap x:1 --namespace test --once",
-    "analyse": "analyse --plan {plan} --bootstrap x:1 --namespace test",
-    "analyse as a tree": "analyse --plan {plan} --bootstrap x:1 --namespace test --tree",
-    "analyse as JSON": "analyse --plan {plan} --bootstrap x:1 --namespace test --json",
-    "inspect": "inspect --plan {plan} --bootstrap x:1 --namespace test",
-    "inspect as JSON": "inspect --plan {plan} --bootstrap x:1 --namespace test --json",
-    "export": "export --plan {plan} --bootstrap x:1 --namespace test",
-    "synthesize": "synthesize --plan {plan} --bootstrap x:1 --namespace test --records 9",
-}
-HELP = {f"{name} --help": f"{name} --help" for name in COMMANDS}
-EVERY = LOCAL | OVER_KAFKA | HELP
+LOCAL = (
+    "plan {csv} --epsilon 1 --k 2 --users 1000",
+    "plan {csv} --epsilon 1 --k 2 --users 1000 --json",
+    "evaluate {csv} --method uniform --epsilon 1 --k 2 --users 100 --repeats 1",
+    "evaluate {csv} --method uniform --epsilon 1 --k 2 --users 100 --json",
+    "verify {signed}",
+    "verify {signed} --json",
+    "acl --plan {plan} --role tally --principal User:a --namespace test",
+)
+OVER_KAFKA = (
+    *("watch --once", "analyse", "analyse --tree", "analyse --json", "inspect", "inspect --json"),
+    *("export", "synthesize --records 9"),
+)
+WHERE = "--plan {plan} --bootstrap x:1 --namespace test"
+HELP = [f"{name} --help" for name in COMMANDS]
+EVERY = [*LOCAL, *(f"{words} {WHERE}" for words in OVER_KAFKA), *HELP]
 
 
 @pytest.fixture(scope="module")
@@ -77,46 +72,42 @@ def run(
     return code, errors.buffer.getvalue().decode()  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("words", EVERY)
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_an_output_of_few_characters_takes_every_text(
-    name: str, encoding: str, files: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    words: str, encoding: str, files: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-    code, errors = run(EVERY[name], files, out, monkeypatch)
+    code, errors = run(words, files, out, monkeypatch)
     assert code == 0, errors
     out.flush()
     assert out.buffer.getvalue()  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("words", EVERY)
 @pytest.mark.parametrize("closed", [True, False])
 def test_an_output_that_takes_nothing_is_one_line_and_an_error(
-    name: str, *, closed: bool, files: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    words: str, *, closed: bool, files: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = None if closed else open("/dev/full", "w", encoding="utf-8")  # noqa: SIM115, PTH123
-    code, errors = run(EVERY[name], files, out, monkeypatch)
+    code, errors = run(words, files, out, monkeypatch)
     why = "cannot write: the output is closed" if closed else "No space left on device"
     assert code == 1, errors
     assert errors.splitlines()[-1] == f"calmstream: {why}"
     assert "internal error" not in errors
 
 
-WAITING = {
-    name: f"{name} --plan {{plan}}"
-    for name in ("watch", "topics", "inspect", "status", "analyse", "export", "consume")
-} | {
-    "query": "query --plan {plan} --attributes a0,a1",
-    "changes": "changes --plan {plan}",
-    "retire": "retire --plan {plan} --yes",
-}
+QUICK = ("watch", "consume")
+WAITING = (
+    *("topics", "inspect", "status", "analyse", "export", "query --attributes a0,a1", "changes"),
+    "retire --yes",
+)
 
 
 @pytest.mark.parametrize(
-    "name",
-    [n if n in ("watch", "consume") else pytest.param(n, marks=pytest.mark.slow) for n in WAITING],
+    "words", [*QUICK, *(pytest.param(words, marks=pytest.mark.slow) for words in WAITING)]
 )
-def test_ctrl_c_ends_a_command_that_waits_for_a_broker(name: str, files: dict[str, str]) -> None:
+def test_ctrl_c_ends_a_command_that_waits_for_a_broker(words: str, files: dict[str, str]) -> None:
     # A test run in the background of a shell ignores the signal, and so would the command.
     heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     program = f"{heed}import runpy; runpy.run_module('calmstream', run_name='__main__')"
@@ -124,8 +115,7 @@ def test_ctrl_c_ends_a_command_that_waits_for_a_broker(name: str, files: dict[st
         listening.bind(("127.0.0.1", 0))
         listening.listen()
         listening.settimeout(120)
-        words = WAITING[name].format_map(files).split()
-        command = [sys.executable, "-c", program, *words]
+        command = [sys.executable, "-c", program, *words.split(), "--plan", files["plan"]]
         command += ["--bootstrap", f"127.0.0.1:{listening.getsockname()[1]}"]
         with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
             try:
