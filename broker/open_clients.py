@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 
 class Closable(Protocol):
@@ -12,6 +11,11 @@ class Closable(Protocol):
 
     @property
     def closed(self) -> bool: ...
+
+    def close(self) -> None: ...
+
+
+T = TypeVar("T", bound=Closable)
 
 
 class OpenClients:
@@ -23,15 +27,16 @@ class OpenClients:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._open: list[tuple[Closable, Callable[[], None]]] = []
+        self._open: list[Closable] = []
 
-    def add(self, client: Closable, close: Callable[[], None]) -> None:
+    def add(self, client: T) -> T:
         with self._lock:
-            self._open = [(one, how) for one, how in self._open if not one.closed]
-            self._open.append((client, close))
+            self._open = [one for one in self._open if not one.closed]
+            self._open.append(client)
+        return client
 
     def close(self) -> None:
         with self._lock:
             left, self._open = self._open, []
-        for _, close in reversed(left):
-            close()
+        for client in reversed(left):
+            client.close()

@@ -31,19 +31,13 @@ class InProcessBroker:
         self._open = OpenClients()
 
     def sink(self) -> InProcessSink:
-        sink = InProcessSink(self._cluster)
-        self._open.add(sink, lambda: sink.close(0.0))
-        return sink
+        return self._open.add(InProcessSink(self._cluster))
 
     def reader(self) -> InProcessReader:
-        reader = InProcessReader(self._cluster)
-        self._open.add(reader, reader.close)
-        return reader
+        return self._open.add(InProcessReader(self._cluster))
 
     def group_reader(self, group: str) -> InProcessGroupReader:
-        reader = InProcessGroupReader(self._cluster, group, self._seconds)
-        self._open.add(reader, lambda: reader.close(0.0))
-        return reader
+        return self._open.add(InProcessGroupReader(self._cluster, group, self._seconds))
 
     def topics(self) -> InProcessTopics:
         return InProcessTopics(self._cluster)

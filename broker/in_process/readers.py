@@ -178,7 +178,7 @@ class InProcessGroupReader(_Reader):
                 self._group.remove(self._member)
                 self._lock.notify_all()
 
-    def close(self, timeout: float) -> None:  # noqa: ARG002 - part of the protocol
+    def close(self, timeout: float = 0.0) -> None:  # noqa: ARG002 - part of the protocol
         with self._lock:
             if not self.closed:
                 self.closed = True

@@ -66,7 +66,7 @@ class InProcessSink:
                 self._pending.append(delivery)
         return delivery
 
-    def close(self, timeout: float) -> None:
+    def close(self, timeout: float = 0.0) -> None:
         with self._cluster.lock:
             if not self.closed:
                 self.closed = True

@@ -33,8 +33,6 @@ from calmstream.common.errors import InvalidInput, RecoverableError
 
 _Client = TypeVar("_Client")
 
-# Time for each client to flush and leave its group when the connection is closed.
-_CLOSE_SECONDS = 5.0
 # Longest pause between two attempts to connect to a broker, so that clients find it soon after it
 # has restarted.
 _RECONNECT_MAX_MS = 1000
@@ -80,22 +78,17 @@ class KafkaBroker:
     def sink(self) -> KafkaSink:
         topics = self.topics()
         sink = self._reach(lambda settings: KafkaSink(settings, self._limits, topics))
-        self._open.add(sink, lambda: sink.close(_CLOSE_SECONDS))
-        return sink
+        return self._open.add(sink)
 
     def reader(self) -> KafkaReader:
         topics = self.topics()
         consumer = self._reach(lambda settings: new_consumer(settings, self._limits))
-        reader = KafkaReader(consumer, topics)
-        self._open.add(reader, reader.close)
-        return reader
+        return self._open.add(KafkaReader(consumer, topics))
 
     def group_reader(self, group: str) -> KafkaGroupReader:
         topics = self.topics()
         consumer = self._reach(lambda settings: new_member(settings, self._limits, group))
-        reader = KafkaGroupReader(consumer, topics)
-        self._open.add(reader, lambda: reader.close(_CLOSE_SECONDS))
-        return reader
+        return self._open.add(KafkaGroupReader(consumer, topics))
 
     def topics(self) -> KafkaTopics:
         """Return the administrator, with which clients look up numbers of partitions, too."""

@@ -18,7 +18,7 @@ from calmstream.broker.kafka.assignor import QuickCooperativeAssignor
 from calmstream.broker.kafka.client_repairs import repair_member
 from calmstream.broker.kafka.client_repairs.members import forget_lost_partitions
 from calmstream.broker.kafka.client_repairs.missing_calls import is_joined, partition_state
-from calmstream.broker.kafka.limits import KafkaLimits, milliseconds
+from calmstream.broker.kafka.limits import CLOSE_SECONDS, KafkaLimits, milliseconds
 from calmstream.broker.kafka.readers import ConsumerBase, new_consumer
 from calmstream.broker.kafka.topics import KafkaTopics
 from calmstream.broker.kafka.translate import translated
@@ -107,7 +107,7 @@ class KafkaGroupReader(ConsumerBase):
             with suppress(Exception):  # nothing depends on a commit
                 self._consumer.commit_async(wanted)
 
-    def close(self, timeout: float) -> None:
+    def close(self, timeout: float = CLOSE_SECONDS) -> None:
         self._close(timeout)
 
     def _assigned_of(self, partitions: Collection[Partition]) -> list[TopicPartition]:

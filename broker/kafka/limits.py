@@ -23,6 +23,10 @@ class KafkaLimits:
     linger_seconds: float = 0.01  # for which a record waits for others to join its batch
 
 
+# Time for each client to flush and leave its group when the connection is closed.
+CLOSE_SECONDS = 5.0
+
+
 def milliseconds(seconds: float) -> int:
     """Return the time in whole milliseconds, which the client expects; rounded up."""
     return math.ceil(seconds * 1000)

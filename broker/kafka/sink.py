@@ -11,7 +11,7 @@ from kafka import errors as kafka_errors
 
 from calmstream.broker.kafka.client_repairs.missing_calls import announce_topics, force_close
 from calmstream.broker.kafka.client_repairs.producers import RepairedProducer
-from calmstream.broker.kafka.limits import KafkaLimits, milliseconds
+from calmstream.broker.kafka.limits import CLOSE_SECONDS, KafkaLimits, milliseconds
 from calmstream.broker.kafka.topics import KafkaTopics
 from calmstream.broker.kafka.translate import translate, translated
 from calmstream.broker.transport import FailedDelivery, Headers
@@ -105,7 +105,7 @@ class KafkaSink:
         future.add_both(lambda *_: self._release(size))
         return KafkaDelivery(future, doing)
 
-    def close(self, timeout: float) -> None:
+    def close(self, timeout: float = CLOSE_SECONDS) -> None:
         if self.closed:
             return
         self.closed = True
