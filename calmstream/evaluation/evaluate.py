@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import comb
 from typing import Literal, Protocol, runtime_checkable
@@ -125,19 +125,16 @@ def evaluate(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Campaign:
-    """What is the same for every method and epsilon; ``truths`` are true tables by repeat."""
+    """What is the same for every method and epsilon."""
 
     study: Study
     targets: tuple[Attributes, ...]
     ranges: RangeQuestions | None
     exact: bool
-    truths: dict[int, list[Floats]] = field(default_factory=dict)
 
     def once(self, method: Method, plan: Plan, repeat: int) -> dict[str, float]:
         codes, noise = self.study.devices(repeat)
-        if repeat not in self.truths:
-            self.truths[repeat] = true_tables(plan.domain, codes, self.targets)
-        truths = self.truths[repeat]
+        truths = true_tables(plan.domain, codes, self.targets)
         started = time.perf_counter()
         fit = self._collect(method, plan, codes, noise)
         counted = time.perf_counter()

@@ -102,22 +102,20 @@ def run(args: argparse.Namespace) -> int:
 def show(console: Console, plan: CentralPlan) -> None:
     spend = plan.method.spend
     one = spend.epsilon(plan.delta)
+    whole = spend.times(plan.releases).zcdp_epsilon(plan.delta)
+    older = zcdp_variance(plan.epsilon, plan.delta, plan.levels, plan.releases)
+    less = 1 - float(spend.variance / older) ** 0.5
     head = (
         f"CENTRAL plan {plan.name}-{plan.digest[:8]}: dp-marginals, tuples of up to "
         f"{plan.levels} of {len(plan.columns)} columns\n"
         f"  epsilon {plan.epsilon}, delta {plan.delta} for a user over all {plan.releases:,} "
         f"releases; one release alone is worth epsilon {one:.3g}\n"
         f"  counts have a standard error of {float(spend.variance) ** 0.5:.3g} · "
-        "sqrt(tuples that count of a user)"
-    )
-    whole = spend.times(plan.releases).zcdp_epsilon(plan.delta)
-    older = zcdp_variance(plan.epsilon, plan.delta, plan.levels, plan.releases)
-    less = 1 - float(spend.variance / older) ** 0.5
-    lines = [head]
-    lines.append(
+        "sqrt(tuples that count of a user)\n"
         f"  numerical composition: by the bound of zCDP the same noise would mean epsilon "
         f"{whole:.3g}; at epsilon {plan.epsilon} the noise is {less:.0%} smaller than by zCDP"
     )
+    lines = [head]
     if plan.users:
         lines.append(
             f"  a share of {plan.sample} of the users of a window counts, of at most "

@@ -38,6 +38,7 @@ class Dialect:
     delimiter: str
     escape: str | None = None
     spaced: bool = False
+    width: int = 1  # number of columns
 
     def reader(self, lines: Iterable[str]) -> Iterator[list[str]]:
         if self.delimiter == " ":
@@ -95,9 +96,7 @@ def _comments(text: str) -> tuple[int, int]:
     return len(comments), before.end()
 
 
-def _dialect(
-    body: str, stated: str | None, escape: str | None, said: list[str]
-) -> tuple[Dialect, int]:
+def _dialect(body: str, stated: str | None, escape: str | None, said: list[str]) -> Dialect:
     lines = list(islice(io.StringIO(body[:_SAMPLE_CHARACTERS], newline=""), _SAMPLE_LINES))
     if len(body) > _SAMPLE_CHARACTERS and 1 < len(lines) < _SAMPLE_LINES:
         lines.pop()
@@ -105,40 +104,41 @@ def _dialect(
         dialect = Dialect({"tab": "\t", "space": " ", "\\t": "\t"}.get(stated, stated), escape)
         if len(dialect.delimiter) != 1 or dialect.delimiter in '"\r\n':
             raise InvalidInput(f"--delimiter: expected one character, tab or space, got {stated!r}")
-        return dialect, dialect.fit(lines)[1]
-    best, width, share = Dialect(_NONE, escape), 1, 0.5
+        return replace(dialect, width=dialect.fit(lines)[1])
+    best, share = Dialect(_NONE, escape), 0.5
     for delimiter in _NAMES:
         # Spaces separate numbers and quoted texts only, as others have spaces inside.
         if delimiter == " " and not any(map(_SPACED.match, lines[:2])):
             continue
         dialect = Dialect(delimiter, escape)
-        found, columns = dialect.fit(lines)
-        if columns > 1 and found > share:
-            best, width, share = dialect, columns, found
-    if width == 1:
+        found, width = dialect.fit(lines)
+        if width > 1 and found > share:
+            best, share = replace(dialect, width=width), found
+    mark = best.delimiter
+    if best.width == 1:
         said.append("separator: none found, so a line is a cell; --delimiter states one")
-    elif best.delimiter != ",":
-        said.append(f"separator: {_NAMES[best.delimiter]}, as found")
-    if width > 1 and all(x.count(best.delimiter) == x.count(f"{best.delimiter} ") for x in lines):
+    elif mark != ",":
+        said.append(f"separator: {_NAMES[mark]}, as found")
+    if best.width > 1 and all(line.count(mark) == line.count(f"{mark} ") for line in lines):
         said.append("separator: with a space after it")
         best = replace(best, spaced=True)
-    return best, width
+    return best
 
 
 def _table(
     text: str, start: int, stated: str | None, escape: str | None, said: list[str]
 ) -> FileTable:
     body, said = text[start:], list(said)
-    dialect, width = _dialect(body, stated, escape, said)
-    if width > MAX_COLUMNS:
-        raise InvalidInput(f"{width:,} columns; a table has at most {MAX_COLUMNS:,}")
+    dialect = _dialect(body, stated, escape, said)
+    if dialect.width > MAX_COLUMNS:
+        raise InvalidInput(f"{dialect.width:,} columns; a table has at most {MAX_COLUMNS:,}")
     rows = _rows(body, dialect, text.count("\n", 0, start))
-    head = _head(rows, dialect, width, said)
-    even = _even(rows, dialect, width)
+    head = _head(rows, dialect, said)
+    even = _even(rows, dialect)
     part = list(islice(even, _SAMPLE_LINES))
-    if len(head[1]) < width:
+    if len(head[1]) < dialect.width:
         trailing = bool(part) and not any(row[-1] for _, row in part)
-        head[1].insert(width if trailing else 0, "")
+        head[1].insert(dialect.width if trailing else 0, "")
         if not trailing:
             said.append("header: one name less than there are columns, so the first has no name")
     return of_rows(chain([head], part, even), said)
@@ -155,9 +155,9 @@ def _rows(body: str, dialect: Dialect, before: int) -> Iterator[Row]:
         raise InvalidInput(f"line {line:,}: {_cause(error)}") from None
 
 
-def _head(rows: Iterator[Row], dialect: Dialect, width: int, said: list[str]) -> Row:
+def _head(rows: Iterator[Row], dialect: Dialect, said: list[str]) -> Row:
     """Return the first row that is as long as the table; titles before it are left out."""
-    titles: list[str] = []
+    titles, width = list[str](), dialect.width
     for line, row in rows:
         if width - 1 <= len(row) <= width and (len(row) > 1 or width == 1):
             if titles:
@@ -165,27 +165,27 @@ def _head(rows: Iterator[Row], dialect: Dialect, width: int, said: list[str]) ->
                 said.append(f"left out: {lines} before the header, {listed(titles, 1)}")
             return line, row
         if len(row) > 1 or len(titles) == _MOST_BEFORE:
-            raise _ragged(line, row, dialect, width)
+            raise _ragged(line, row, dialect)
         titles.append(row[0])
     raise InvalidInput("the file has no records")
 
 
-def _even(rows: Iterable[Row], dialect: Dialect, width: int) -> Iterator[Row]:
+def _even(rows: Iterable[Row], dialect: Dialect) -> Iterator[Row]:
     """Yield rows, each of which must have as many cells as the table; empty ones may follow."""
     for line, row in rows:
-        if len(row) > width and not any(row[width:]):
-            del row[width:]
-        if len(row) != width:
-            raise _ragged(line, row, dialect, width)
+        if not any(row[dialect.width :]):
+            del row[dialect.width :]
+        if len(row) != dialect.width:
+            raise _ragged(line, row, dialect)
         yield line, row
 
 
-def _ragged(line: int, row: list[str], dialect: Dialect, width: int) -> InvalidInput:
+def _ragged(line: int, row: list[str], dialect: Dialect) -> InvalidInput:
     name = _NAMES.get(dialect.delimiter, repr(dialect.delimiter))
     return InvalidInput(
         f"line {line:,}: {len(row)} cell{'s' * (len(row) != 1)}, where others have "
-        f"{width}; mend the line (a text with a {name} in it needs quotes), or state another "
-        "--delimiter"
+        f"{dialect.width}; mend the line (a text with a {name} in it needs quotes), or state "
+        "another --delimiter"
     )
 
 
