@@ -56,7 +56,7 @@ class Status(StrEnum):
 
 def amount(text: object) -> Decimal:
     if not isinstance(text, str) or not _AMOUNT.fullmatch(text):
-        raise ValueError(f'expected a decimal number in a string such as "8", got {text!r:.40}')
+        raise InvalidInput(f'policy: expected a decimal number as a text, "8", got {text!r:.40}')
     return Decimal(text)
 
 
@@ -134,10 +134,7 @@ class Policy:
             object.__setattr__(self, "purposes", tuple(sorted(set(self.purposes))))
         object.__setattr__(self, "allotments", MappingProxyType(dict(self.allotments)))
         self._check()
-        try:
-            self._check_amounts()
-        except ValueError as error:
-            raise InvalidInput(f"policy: {error}") from None
+        self._check_amounts()
 
     def _check(self) -> None:
         if len(self.roots) > MAX_ROOTS or not all(KEY.fullmatch(root) for root in self.roots):
@@ -153,12 +150,12 @@ class Policy:
         amount(self.report_epsilon)
         span, ever = self._allotted()
         if span > amount(self.span_epsilon):
-            raise ValueError("the allotments' span_epsilon sum to more than span_epsilon")
+            raise InvalidInput("policy: the allotments' span_epsilon sum to more than span_epsilon")
         limited = [a.ever_epsilon is not None for a in self.allotments.values()]
         if self.ever_epsilon is not None and not all(limited):
-            raise ValueError("every allotment needs an ever_epsilon, as the policy has one")
+            raise InvalidInput("policy: every allotment needs an ever_epsilon, as the policy has")
         if self.ever_epsilon is not None and ever > amount(self.ever_epsilon):
-            raise ValueError("the allotments' ever_epsilon sum to more than ever_epsilon")
+            raise InvalidInput("policy: the allotments' ever_epsilon sum to more than ever_epsilon")
 
     @property
     def span_seconds(self) -> int:
