@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from calmstream.estimators.recorded import MAX_DAYS, Recorded
 
 if TYPE_CHECKING:
+    from calmstream.estimators.domain import Attribute
     from calmstream.estimators.plan import Plan
 
 DAY = 86_400
@@ -134,12 +135,17 @@ def fit(book: Book, events: Iterable[str], states: Iterable[str], days: int) -> 
         book["events"] = {name: each for name, each in book["events"].items() if each["days"]}
 
 
+def source_of(attribute: Attribute) -> Recorded:
+    """Return the event or state of an attribute; without one the state of its own name."""
+    return attribute.recorded or Recorded(attribute.field)
+
+
 def record_of(book: Book, plan: Plan, window: int) -> dict[str, object]:
     """Return the record for a window, by field; what has no value is left out."""
     last_day = plan.window_start(window) // 1000 // DAY - 1
     record: dict[str, object] = {}
     for attribute in plan.domain.attributes:
-        recorded = attribute.recorded or Recorded(attribute.field)
+        recorded = source_of(attribute)
         value = taken(book, recorded, last_day)
         if recorded.take == "any" and {"no", "yes"} <= set(attribute.labels):
             value = "yes" if value else "no"

@@ -63,15 +63,11 @@ class Recorder:
         )
         self._plan = plan = self.reporter.plan
         self._store, self._clock = store, clock
-        taken = [a.recorded for a in plan.domain.attributes if a.recorded and a.recorded.take]
-        self._events = {each.name for each in taken}
-        self._states = {
-            a.recorded.name if a.recorded else a.field
-            for a in plan.domain.attributes
-            if not (a.recorded and a.recorded.take)
-        }
+        sources = [events.source_of(each) for each in plan.domain.attributes]
+        self._events = {each.name for each in sources if each.take}
+        self._states = {each.name for each in sources if not each.take}
         windows = -(-plan.window // events.DAY)
-        self._days = max((each.days for each in taken), default=0) + windows + 2
+        self._days = max(each.days for each in sources) + windows + 2
         self._lock = threading.Lock()
         self._waiting = _Waiting()
         self._known: set[tuple[str, int]] = set()

@@ -12,7 +12,7 @@ from calmstream.estimators.domain import Codes
 from calmstream.estimators.kinds import Choice, Number, options_of
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import Randomness
-from calmstream.estimators.recorded import Recorded
+from calmstream.producer.device.events import source_of
 from calmstream.producer.device.recorder import Recorder
 from calmstream.producer.device.report import code_of
 from calmstream.producer.device.store import MemoryStore
@@ -54,9 +54,9 @@ class RecordedDevices:
         self._waiting = sorted(listed, key=lambda event: event.time, reverse=True)
         self._states: dict[str, Callable[[str], object]] = {}
         for attribute in plan.domain.attributes:
-            taken = attribute.recorded or Recorded(attribute.field)
-            if not taken.take:
-                self._states[taken.name] = _READ.get(type(attribute.kind), str)
+            source = source_of(attribute)
+            if not source.take:
+                self._states[source.name] = _READ.get(type(attribute.kind), str)
 
     def __len__(self) -> int:
         return len(self._recorders)
