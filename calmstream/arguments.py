@@ -225,6 +225,14 @@ SHARED: Mapping[str, Mapping[str, Any]] = {
         "help": "namespace of state, snapshots and dead letters (default: the same one); with "
         "another one, old reports can be counted again without a change of existing results",
     },
+    "--roots": {
+        "metavar": "FILE",
+        "help": "with --plans: public root keys that are trusted, one a line",
+    },
+    "--allow-unsigned": {
+        "action": "store_true",
+        "help": "with --plans: take plans without signature too",
+    },
     "--windows": {
         "default": "total",
         "metavar": "WINDOWS",
@@ -247,6 +255,7 @@ SHARED: Mapping[str, Mapping[str, Any]] = {
 }
 """Options that several commands have, as `add` declares them."""
 
+TRUST = ("--roots", "--allow-unsigned")
 BROKER = ("--bootstrap", "--namespace")
 RESULTS = ("--plan", *BROKER, "--output-namespace")
 HTTP = ("--http-host", "--http-port", "--log-level")
@@ -273,17 +282,14 @@ def add_plans(parser: argparse.ArgumentParser, *, watched: bool = True) -> None:
         metavar="DIR",
         help=f"folder of plans, *.json, for all of which it works{follows if watched else ''}",
     )
-    parser.add_argument(
-        "--roots",
-        metavar="FILE",
-        help="with --plans: public root keys that are trusted, one a line",
-    )
-    parser.add_argument(
-        "--allow-unsigned",
-        action="store_true",
-        help="with --plans: take plans without signature too",
-    )
-    add(parser, *BROKER, "--output-namespace")
+    add(parser, *TRUST, *BROKER, "--output-namespace")
+
+
+def trust(args: argparse.Namespace) -> dict[str, Any]:
+    """Return whose plans a folder may have, as keyword arguments."""
+    if args.roots is None and not args.allow_unsigned:
+        raise InvalidInput("--roots FILE says whose plans are served; --allow-unsigned needs none")
+    return {"roots": load_roots(args.roots), "allow_unsigned": args.allow_unsigned}
 
 
 def spaces(args: argparse.Namespace) -> dict[str, Any]:

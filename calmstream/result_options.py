@@ -53,7 +53,7 @@ def history(args: argparse.Namespace, plan: Plan) -> Iterator[History]:
 def snapshots(
     args: argparse.Namespace, plan: Plan, *, follow: bool
 ) -> Iterator[Iterator[Snapshot]]:
-    """Read the snapshots of :func:`add_kind` and :func:`add_from_window`."""
+    """Read the snapshots that the options of :func:`add_snapshots` choose."""
     from calmstream.connect import opened
     from calmstream.consumer.subscribe.subscribe import subscribe
 
@@ -63,15 +63,23 @@ def snapshots(
         yield subscribe(plan, broker, **choice, **spaces(args))
 
 
-def add_from_window(parser: argparse.ArgumentParser, default: str | None) -> None:
-    """Add ``--from-window``: a number, or ``latest`` for the newest window of each kind."""
+def add_snapshots(
+    parser: argparse.ArgumentParser, kind: Kind | None, from_window: str | None
+) -> None:
+    """Add which snapshots are read, with the defaults; None means all."""
+    parser.add_argument(
+        "--kind",
+        choices=[each.value for each in Kind],
+        default=kind,
+        help=f"kind of snapshot (default: {kind or 'all'})",
+    )
     parser.add_argument(
         "--from-window",
         type=_from_window,
-        default=default,
+        default=from_window,
         metavar="W",
         help=f"this window and all later ones; 0: all; latest: only the newest, and all later ones "
-        f"(default: {default or 'all'})",
+        f"(default: {from_window or 'all'})",
     )
 
 
@@ -94,15 +102,6 @@ def published(plan: Plan, args: argparse.Namespace) -> tuple[str, ...] | None:
             "for any table"
         )
     return names
-
-
-def add_kind(parser: argparse.ArgumentParser, default: Kind | None) -> None:
-    parser.add_argument(
-        "--kind",
-        choices=[kind.value for kind in Kind],
-        default=default,
-        help=f"kind of snapshot (default: {default or 'all'})",
-    )
 
 
 def add_output(parser: argparse.ArgumentParser, formats: Sequence[str]) -> None:

@@ -86,10 +86,7 @@ def _folder(
         if args.roots or args.allow_unsigned:
             raise InvalidInput("--roots and --allow-unsigned go with --plans DIR")
         return None
-    if args.roots is None and not args.allow_unsigned:
-        raise InvalidInput("--roots FILE says whose plans are served; --allow-unsigned needs none")
-    roots = arguments.load_roots(args.roots)
-    return plans_in(Path(args.plans), roots=roots, allow_unsigned=args.allow_unsigned, check=check)
+    return plans_in(Path(args.plans), **arguments.trust(args), check=check)
 
 
 def accepted_plans(args: argparse.Namespace) -> tuple[list[AcceptedPlan], dict[str, str]]:

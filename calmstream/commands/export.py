@@ -20,8 +20,7 @@ from calmstream.pages.export import WRITERS, only, write_rows, write_snapshots
 def add(parser: argparse.ArgumentParser) -> None:
     arguments.add(parser, *arguments.RESULTS, "--marginal")
     result_options.add_output(parser, tuple(WRITERS))
-    result_options.add_kind(parser, Kind.FINAL)
-    result_options.add_from_window(parser, "latest")
+    result_options.add_snapshots(parser, kind=Kind.FINAL, from_window="latest")
     parser.add_argument(
         "--summaries",
         action="store_true",

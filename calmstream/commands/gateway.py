@@ -11,7 +11,6 @@ from pathlib import Path
 
 from calmstream import arguments
 from calmstream.common.clock import SystemClock
-from calmstream.common.errors import InvalidInput
 from calmstream.common.settings import load
 from calmstream.connect import names_of, opened
 from calmstream.consumer.runtime.health import RoleHealth
@@ -32,7 +31,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plans", required=True, metavar="DIR", help="directory of signed plans, *.json"
     )
-    arguments.add(parser, *arguments.BROKER, *arguments.HTTP)
+    arguments.add(parser, *arguments.TRUST, *arguments.BROKER, *arguments.HTTP)
     parser.add_argument(
         "--spool", required=True, metavar="DIR", help="directory of this gateway alone"
     )
@@ -46,19 +45,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--app-keys", metavar="FILE", help="who may send (default: everybody); see docs/gateway.md"
     )
-    parser.add_argument(
-        "--roots", metavar="FILE", help="public root keys that are trusted, one a line"
-    )
-    parser.add_argument(
-        "--allow-unsigned", action="store_true", help="offer plans without signature too"
-    )
 
 
 def run(args: argparse.Namespace) -> int:
     settings = load(GatewaySettings, host=args.host, port=args.port, min_batch=args.min_batch)
-    if args.roots is None and not args.allow_unsigned:
-        raise InvalidInput("--roots FILE says whose plans are offered; --allow-unsigned needs none")
-    process = Process(args)
+    trust, process = arguments.trust(args), Process(args)
     with opened(args, lazy=True, block_seconds=BLOCK_SECONDS) as broker:
         health = RoleHealth("gateway", SystemClock(), away_seconds=AWAY_SECONDS)
         gateway = Gateway(
@@ -67,8 +58,7 @@ def run(args: argparse.Namespace) -> int:
             health,
             spool=Path(args.spool),
             plans=Path(args.plans),
-            roots=arguments.load_roots(args.roots),
-            allow_unsigned=args.allow_unsigned,
+            **trust,
             app_keys=None if args.app_keys is None else Path(args.app_keys),
             broker=broker,
             names=lambda plan: names_of(args, plan),

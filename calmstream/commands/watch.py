@@ -15,8 +15,7 @@ from calmstream.pages.watch import watch
 
 def add(parser: argparse.ArgumentParser) -> None:
     arguments.add(parser, *arguments.RESULTS, "--marginal", "--once")
-    result_options.add_kind(parser, None)
-    result_options.add_from_window(parser, None)
+    result_options.add_snapshots(parser, kind=None, from_window=None)
 
 
 def run(args: argparse.Namespace) -> int:
