@@ -37,18 +37,16 @@ Folded = tuple[Record, RecordOutcome]
 def compare(joined: PartitionFold, single: PartitionFold, folded: list[Folded]) -> None:
     """Fold records at once; check that verdicts and counts are those of folding them one by one."""
     chunk = Chunk.of([record for record, _ in folded])
-    at = 0
-    while at < len(chunk):
-        result = joined.fold_chunk(chunk, at)
-        for i in range(at, result.stop):
-            record, expected = folded[i]
-            found = outcome_of(result, at, i)
+    expectations = iter(folded)
+    for result in joined.fold(chunk):
+        for index in range(len(result.records)):
+            record, expected = next(expectations)
+            found = outcome_of(result, index)
             alike = (found.reports, str(found.rejection)) == (
                 expected.reports,
                 str(expected.rejection),
             )
             assert alike, f"key {record.key!r}, value {record.value!r}: {expected}, {found}"
-        at = result.stop
     one, other = joined.state(), single.state()
     assert (one.next_offset, one.clock, one.resume_from) == (
         other.next_offset,

@@ -102,24 +102,23 @@ class RunningWorker:
         self, fold: PartitionFold, chunk: Chunk, amounts: Counter[tuple[MetricDefinition, int]]
     ) -> None:
         now_ms = self._context.clock.now_ms()
-        at = int(np.searchsorted(chunk.offset, fold.next_offset))
-        bad = np.flatnonzero(~chunk.append_time | (chunk.timestamp > now_ms + MAX_AHEAD_MS))
-        good = chunk.part(0, int(bad[0]) if len(bad) else len(chunk))
-        while at < len(good):
-            outcome = fold.fold_chunk(good, at)
-            amounts[m.RECORDS_READ, fold.group] += outcome.stop - at
+        new = chunk.part(int(np.searchsorted(chunk.offset, fold.next_offset)), len(chunk))
+        bad = np.flatnonzero(~new.append_time | (new.timestamp > now_ms + MAX_AHEAD_MS))
+        for outcome in fold.fold(new.part(0, int(bad[0]) if len(bad) else len(new))):
+            amounts[m.RECORDS_READ, fold.group] += len(outcome.records)
             amounts[m.REPORTS_ACCEPTED, fold.group] += int(outcome.reports.sum())
             amounts[m.BATCHES_ACCEPTED, fold.group] += int(np.count_nonzero(outcome.reports))
             # Everything that results is in the outbox before folding can wait, and be stopped.
             for window in outcome.closed:
                 write_closed(self._context, self.outbox, chunk.partition, window)
             for index, rejected in outcome.rejected.items():
-                write_dead_letter(self._context, self.outbox, good.record(index), *rejected)
-            at = outcome.stop
+                write_dead_letter(
+                    self._context, self.outbox, outcome.records.record(index), *rejected
+                )
             if len(self.outbox) > 4 * MAX_WRITES:
                 self.outbox.drain(self.membership.keep_alive_or_stop)
-        if at < len(chunk):
-            raise _impossible_time(chunk.record(at), now_ms)
+        if len(bad):
+            raise _impossible_time(new.record(int(bad[0])), now_ms)
 
     def apply_back_pressure(self) -> None:
         """Pause reading while too many writes are not acknowledged; resume it at half of them."""

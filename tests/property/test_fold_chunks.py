@@ -96,16 +96,12 @@ def shown(outcome: RecordOutcome, plan: Plan) -> tuple[object, ...]:
 
 
 def folded(fold: PartitionFold, chunk: Chunk) -> Iterator[RecordOutcome]:
-    at = 0
-    while at < len(chunk):
-        result = fold.fold_chunk(chunk, at)
-        assert at < result.stop <= len(chunk)
+    for result in fold.fold(chunk):
         assert list(result.rejected) == sorted(result.rejected)
-        for i in range(at, result.stop):
-            found = outcome_of(result, at, i)
+        for index in range(len(result.records)):
+            found = outcome_of(result, index)
             assert not (found.rejection and found.reports)
             yield found
-        at = result.stop
 
 
 def check(plan: Plan, group: int, seed: int, size: int) -> set[Reason | None]:

@@ -93,18 +93,16 @@ class RecordOutcome(NamedTuple):
     reports: int
 
 
-def outcome_of(result: ChunkOutcome, first: int, index: int) -> RecordOutcome:
-    """Return the effect of the record at an index of a chunk that was folded from ``first`` on."""
+def outcome_of(result: ChunkOutcome, index: int) -> RecordOutcome:
     rejection, number = result.rejected.get(index, (None, 0))
-    closed = result.closed if index == first else ()
-    return RecordOutcome(rejection, closed, number, int(result.reports[index - first]))
+    closed = () if index else result.closed
+    return RecordOutcome(rejection, closed, number, int(result.reports[index]))
 
 
 def fold_one(fold: PartitionFold, one: Record) -> RecordOutcome:
     (chunk,) = in_chunks([one])
-    result = fold.fold_chunk(chunk)
-    assert result.stop == 1
-    return outcome_of(result, 0, 0)
+    (result,) = fold.fold(chunk)
+    return outcome_of(result, 0)
 
 
 def ids_in(ids: BatchIds) -> set[bytes]:

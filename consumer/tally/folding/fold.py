@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,18 +19,18 @@ from calmstream.estimators.wire.state import ClosedWindow, PartitionState, Windo
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkOutcome:
-    """The effect of consecutive records of a chunk.
+    """The effect of consecutive records.
 
     Attributes:
-        stop: index in the chunk of the first record that was not folded.
-        reports: number of reports that were counted of each folded record, shape (records,), int64.
-        closed: the windows that the time of the first record closed, in order, also empty ones.
-        rejected: by index in the chunk, ascending, the rejection of a record and its number among
-            those of its reason and window so far. Every other record is an accepted batch, or a
-            tick without reports.
+        records: these records.
+        reports: number of reports that were counted of each, shape (records,), int64.
+        closed: the windows that the time of the first one closed, in order, also empty ones.
+        rejected: by index, ascending, the rejection of a record and its number among those of its
+            reason and window so far. Every other record is an accepted batch, or a tick without
+            reports.
     """
 
-    stop: int
+    records: Chunk
     reports: NDArray[np.int64]
     closed: tuple[ClosedWindow, ...]
     rejected: Mapping[int, tuple[Rejection, int]]
@@ -75,26 +75,28 @@ class PartitionFold:
             PartitionState(topic_id, 0, 0, -1, 0, 0, zero, {}),
         )
 
-    def fold_chunk(self, chunk: Chunk, first: int = 0) -> ChunkOutcome:
-        """Apply records of a chunk from index ``first`` on. Offsets must increase, with any gaps.
+    def fold(self, chunk: Chunk) -> Iterator[ChunkOutcome]:
+        """Apply the records of a chunk, up to each that closes windows before it is applied itself.
 
-        It stops before the next record that closes windows, so that the caller can write what
-        results before it continues; at least one record is applied.
+        So the caller can write what results before the next ones. Offsets must increase, with any
+        gaps.
         """
-        offset = int(chunk.offset[first])
-        if offset < self.next_offset:
-            raise ValueError(f"offset {offset} is below {self.next_offset}")
-        decisions = self.admission.admit(chunk.part(first, len(chunk)))
-        closed = tuple(self._close(window, offset) for window in decisions.closed)
-        for joined in decisions.joined:
-            self._count_joined(joined.only(decisions.reports[joined.record] > 0))
-        rejected = {
-            first + index: self._reject(rejection, int(decisions.clock[index]))
-            for index, rejection in sorted(decisions.rejections.items())
-        }
-        stop = first + len(decisions)
-        self.next_offset = int(chunk.offset[stop - 1]) + 1
-        return ChunkOutcome(stop, decisions.reports, closed, rejected)
+        while len(chunk):
+            offset = int(chunk.offset[0])
+            if offset < self.next_offset:
+                raise ValueError(f"offset {offset} is below {self.next_offset}")
+            decisions = self.admission.admit(chunk)
+            folded = chunk.part(0, len(decisions))
+            closed = tuple(self._close(window, offset) for window in decisions.closed)
+            for joined in decisions.joined:
+                self._count_joined(joined.only(decisions.reports[joined.record] > 0))
+            rejected = {
+                index: self._reject(rejection, int(decisions.clock[index]))
+                for index, rejection in sorted(decisions.rejections.items())
+            }
+            self.next_offset = int(folded.offset[-1]) + 1
+            chunk = chunk.part(len(folded), len(chunk))
+            yield ChunkOutcome(folded, decisions.reports, closed, rejected)
 
     def _count_joined(self, joined: Joined) -> None:
         for period in set(joined.period.tolist()):
