@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import wait
 from contextlib import contextmanager
+from functools import partial
 from threading import Thread
 from typing import TypeVar
 
@@ -24,7 +25,6 @@ from calmstream.consumer.central.config import SEND_SECONDS, AggregatorContext
 from calmstream.consumer.runtime.threads import begin
 from calmstream.estimators.central.coding import code_records
 from calmstream.estimators.central.dp_marginals import working_bytes
-from calmstream.estimators.central.ledger import Ledger
 from calmstream.estimators.central.release_wire import encode_level, encode_manifest, released_texts
 from calmstream.estimators.central.tuples import Records
 
@@ -57,7 +57,7 @@ class Publication:
         self._account = context.account
         self._claims = claims
         self._sink = sink
-        self._paid = set(context.account.read().entries)
+        self._ledger = context.account.read()
         self._prepared: Prepared | None = None
         self._unsent: deque[tuple[str, bytes]] = deque()
         self._sending: int | None = None
@@ -65,7 +65,7 @@ class Publication:
 
     def wants(self, window: int) -> bool:
         """Return whether a window is not known to be paid or claimed."""
-        return str(window) not in self._paid and not self._claims.taken(window)
+        return str(window) not in self._ledger.entries and not self._claims.taken(window)
 
     @property
     def has_unsent_release(self) -> bool:
@@ -78,12 +78,11 @@ class Publication:
         """
         if self._prepared is None:
             rows = take(window)  # also for a window that is skipped, so that it is forgotten
-            ledger = self._account.read()
-            self._paid |= set(ledger.entries)
+            self._ledger = self._account.read()
             if not self.wants(window):
                 self._skip(window)
                 return
-            ledger.pay(str(window))  # refused before a claim is made
+            self._ledger.pay(str(window))  # refused before a claim is made
             self._prepared = self._while_alive("preparing a release", lambda: self._code(rows))
         yield "prepared"
         self._claims.bind()
@@ -95,16 +94,12 @@ class Publication:
             self._skip(window)
             return
         yield "won"
-        ledger = self._account.pay(str(window))
-        self._paid.add(str(window))
-        self._context.metrics.set(m.SPENT, ledger.spent_share)
+        self._ledger = self._account.pay(str(window))
+        self._context.metrics.set(m.SPENT, self._ledger.spent_share)
         yield "paid"
         prepared, self._prepared = self._prepared, None
-        self._unsent.extend(
-            self._while_alive(
-                "making a release", lambda: self._computed(window, nonce, prepared, ledger)
-            )
-        )
+        make = partial(self._computed, window, nonce, prepared)
+        self._unsent.extend(self._while_alive("making a release", make))
         self._sending = window
         yield "computed"
 
@@ -118,9 +113,9 @@ class Publication:
             self._unsent.popleft()
             yield f"sent {key}"
         if self._sending is not None:
-            ledger = self._account.finish(str(self._sending))
+            self._ledger = self._account.finish(str(self._sending))
             self._context.metrics.inc(m.RELEASES)
-            self._log.info("released", window=self._sending, budget=ledger.summary())
+            self._log.info("released", window=self._sending, budget=self._ledger.summary())
             self._sending = None
 
     def _while_alive(self, doing: str, call: Callable[[], T]) -> T:
@@ -137,9 +132,7 @@ class Publication:
         reserve(working_bytes(records, self._plan.levels))
         return records, labels
 
-    def _computed(
-        self, window: int, nonce: str, prepared: Prepared, ledger: Ledger
-    ) -> list[tuple[str, bytes]]:
+    def _computed(self, window: int, nonce: str, prepared: Prepared) -> list[tuple[str, bytes]]:
         """Draw the noise; return keys and values of a release's records, the manifest last."""
         plan, (records, labels), software = self._plan, prepared, self._context.software
         released = plan.method.release(records, self._context.randomness)
@@ -148,11 +141,11 @@ class Publication:
             (f"{window}/{level.k}", encode_level(plan, window, nonce, level, texts))
             for level in released.levels
         ]
-        manifest = encode_manifest(plan, window, nonce, released, ledger, software)
+        manifest = encode_manifest(plan, window, nonce, released, self._ledger, software)
         return [*levels, (f"{window}", manifest)]
 
     def _skip(self, window: int) -> None:
-        if str(window) in self._paid:
+        if str(window) in self._ledger.entries:
             self._log.info("window was paid for before", window=window)
             return
         self._context.metrics.inc(m.SKIPPED)
