@@ -99,13 +99,6 @@ def test_a_bad_record_is_one_row_at_most(bad: Row, batch_size: int) -> None:
         check_added(bodies(OTHERS, batch_size), bodies(with_row(bad, place), batch_size))
 
 
-@each_bad
-def test_a_record_that_becomes_bad_is_one_row_at_most(bad: Row) -> None:
-    good, worse = table(placed(bodies(with_row(GOOD, 9)))), table(placed(bodies(with_row(bad, 9))))
-    assert (good - worse).total() <= 1
-    assert (worse - good).total() <= 1
-
-
 def fits_json(row: Row) -> bool:
     return len(json.dumps(row)) < MAX_BATCH_BYTES // 2
 

@@ -29,6 +29,7 @@ from calmstream.estimators.central.release_reading import CentralRelease
 from calmstream.estimators.central.tuples import Records
 from calmstream.estimators.central.wire import encode_batches
 from calmstream.estimators.randomness import SeededRandomness
+from calmstream.producer.central.submit import submit
 from tests.support.clock import ManualClock
 from tests.support.faulty_broker import FaultyBroker
 
@@ -139,7 +140,7 @@ def counts(batches: Iterable[Batch], k: int) -> Counter[tuple[tuple[int, str], .
 class CentralBench:
     """Topics in one broker that shares its clock with the aggregators, and accounts in a folder."""
 
-    def __init__(self, folder: Path, plan: CentralPlan) -> None:
+    def __init__(self, folder: Path, plan: CentralPlan = PLAN) -> None:
         folder.mkdir(exist_ok=True)
         self.folder = folder
         self.plan = plan
@@ -154,6 +155,11 @@ class CentralBench:
         if not (self.folder / name).exists():
             account.create()
         return account
+
+    def submit(self, users: int, **columns: str | None) -> None:
+        values = [[columns.get(name)] * users for name in self.plan.columns]
+        ids = [f"{sorted(columns.items())}-{i}" for i in range(users)]
+        submit(self.plan, self.broker, self.names, ids, values, batch_size=100)
 
     def aggregator(
         self, account: str = "account", seed: int = 1, memory: int = 1 << 30

@@ -68,8 +68,7 @@ def test_a_broker_that_is_away_after_the_payment_delays_the_release_and_no_more(
 ) -> None:
     bench = CentralBench(tmp_path, replace(PLAN, releases=releases))
     aggregator = bench.aggregator()
-    users = [f"u{i}" for i in range(500)]
-    submit(bench.plan, bench.broker, bench.names, users, [["F"] * 500] * 2)
+    bench.submit(500, sex="F", job="F")
     bench.clock.advance(60)
     until = bench.clock.monotonic() + 5 * RETRY_SECONDS
 
@@ -90,7 +89,7 @@ def test_windows_that_may_have_lost_records_are_left_out_by_the_clock(
     trimmed: bool, tmp_path: Path
 ) -> None:
     bench = CentralBench(tmp_path, PLAN)
-    submit(PLAN, bench.broker, bench.names, [f"u{i}" for i in range(500)], [["F"] * 500] * 2)
+    bench.submit(500, sex="F", job="F")
     kept = 2 * PLAN.window + 86_400
     bench.clock.advance(kept - 600 + 61)  # window 1 began just longer ago than is sure to be kept
     if trimmed:
@@ -121,7 +120,7 @@ def test_readers_pass_over_what_is_no_release_of_their_plan_and_say_so(tmp_path:
     for i, value in enumerate(foreign):
         sink.send(bench.names.releases, b"foreign %d" % i, value, partition=0).wait(1)
     aggregator = bench.aggregator()
-    submit(PLAN, bench.broker, bench.names, [f"u{i}" for i in range(500)], [["F"] * 500] * 2)
+    bench.submit(500, sex="F", job="F")
     bench.clock.advance(60)
     bench.turns(aggregator, 4)
     sink.send(bench.names.releases, b"0/1", b"[1]", partition=0).wait(1)
@@ -135,11 +134,9 @@ def test_readers_pass_over_what_is_no_release_of_their_plan_and_say_so(tmp_path:
 def test_a_backlog_is_held_one_window_at_a_time(tmp_path: Path) -> None:
     bench = CentralBench(tmp_path, replace(PLAN, releases=8, partitions=2))
     sink = bench.broker.sink()
-    for window in range(6):
-        for i in range(700):
-            columns = [["F"] * 10, ["nurse"] * 10]
-            users = [f"{window} {i} {j}" for j in range(10)]
-            ((_, body),) = encode_batches(bench.plan, users, columns, 10)
+    for _ in range(6):
+        columns = [["F"] * 7000, ["nurse"] * 7000]
+        for _, body in encode_batches(bench.plan, [f"u{i}" for i in range(7000)], columns, 10):
             sink.send(bench.names.raw, bytes(16), body, partition=0).wait(1)
         bench.clock.advance(60)
     aggregator = bench.aggregator()

@@ -11,44 +11,26 @@ from calmstream.broker.in_process.broker import InProcessTopics
 from calmstream.commands.central import lines
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.central.aggregator import Aggregator
-from calmstream.consumer.central.budget_account import BudgetAccount
 from calmstream.consumer.runtime.service import Alone
 from calmstream.estimators.central.ledger import BudgetSpent
-from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.randomness import SeededRandomness
-from calmstream.producer.central.submit import submit
 from tests.support.central import PLAN, CentralBench, Patience, released_counts
 from tests.support.tally import small_plan
 
 
-class Bench(CentralBench):
-    def __init__(self, folder: Path, plan: CentralPlan = PLAN) -> None:
-        super().__init__(folder, plan)
-        super().account()
-
-    def account(self, name: str = "account") -> BudgetAccount:
-        """Open the only account, whatever has become of it."""
-        return BudgetAccount(self.folder / name, self.plan)
-
-    def send(self, users: int, **columns: str | None) -> None:
-        values = [[columns.get(name)] * users for name in self.plan.columns]
-        ids = [f"{sorted(columns.items())}-{i}" for i in range(users)]
-        submit(self.plan, self.broker, self.names, ids, values, batch_size=100)
-
-
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
+def bench(tmp_path: Path) -> CentralBench:
+    return CentralBench(tmp_path)
 
 
-def fill(bench: Bench) -> None:
-    bench.send(3000, sex="F", job="nurse", city="Ulm")
-    bench.send(2000, sex="M", job="nurse", city=None)
-    bench.send(1000, sex="M", job=None, city="")
+def fill(bench: CentralBench) -> None:
+    bench.submit(3000, sex="F", job="nurse", city="Ulm")
+    bench.submit(2000, sex="M", job="nurse", city=None)
+    bench.submit(1000, sex="M", job=None, city="")
 
 
-def test_records_become_noisy_releases_window_by_window(bench: Bench) -> None:
+def test_records_become_noisy_releases_window_by_window(bench: CentralBench) -> None:
     aggregator = bench.aggregator()
     fill(bench)
     bench.turns(aggregator, 2)
@@ -64,7 +46,7 @@ def test_records_become_noisy_releases_window_by_window(bench: Bench) -> None:
     assert set(released_counts(first, 3)) == {("F", "nurse", "Ulm")}
     assert first.manifest["levels"] == [1, 2, 3]
     assert "6000" not in str(first.manifest)
-    bench.send(500, sex="F", job="baker", city="Bonn")
+    bench.submit(500, sex="F", job="baker", city="Bonn")
     bench.clock.advance(60)
     bench.turns(aggregator)
     assert aggregator.over()
@@ -81,7 +63,7 @@ def test_records_become_noisy_releases_window_by_window(bench: Bench) -> None:
     assert bench.sample("budget_spent_ratio") == pytest.approx(1.0, abs=1e-4)
 
 
-def test_a_restart_reads_the_log_again_and_releases_nothing_twice(bench: Bench) -> None:
+def test_a_restart_reads_the_log_again_and_releases_nothing_twice(bench: CentralBench) -> None:
     first = bench.aggregator()
     fill(bench)
     bench.clock.advance(60)
@@ -89,7 +71,7 @@ def test_a_restart_reads_the_log_again_and_releases_nothing_twice(bench: Bench) 
     before = [r.manifest for r in bench.releases()]
     assert len(before) == 1
     second = bench.aggregator(seed=2)
-    bench.send(700, sex="F", job="smith", city="Kiel")
+    bench.submit(700, sex="F", job="smith", city="Kiel")
     bench.clock.advance(60)
     bench.turns(second)
     after = bench.releases()
@@ -98,7 +80,7 @@ def test_a_restart_reads_the_log_again_and_releases_nothing_twice(bench: Bench) 
     assert set(released_counts(after[1], 1)) == {("F",), ("smith",), ("Kiel",)}
 
 
-def test_publishing_stops_when_the_budget_is_spent(bench: Bench) -> None:
+def test_publishing_stops_when_the_budget_is_spent(bench: CentralBench) -> None:
     bench.account().pay("elsewhere")
     aggregator = bench.aggregator()
     fill(bench)
@@ -109,7 +91,7 @@ def test_publishing_stops_when_the_budget_is_spent(bench: Bench) -> None:
     assert bench.sample("refused_total") == 1
 
 
-def test_perturbed_reports_and_nonsense_are_refused_without_a_word(bench: Bench) -> None:
+def test_perturbed_reports_and_nonsense_are_refused_without_a_word(bench: CentralBench) -> None:
     from tests.support.tally import Batch, encode_batch
 
     plan = small_plan()
@@ -128,7 +110,7 @@ def test_perturbed_reports_and_nonsense_are_refused_without_a_word(bench: Bench)
 
 def test_memory_is_checked_from_the_plan_before_anything_is_read(tmp_path: Path) -> None:
     # 1,000 users, of whom all count: 400 bytes each and 1,025 for each of three values.
-    bench = Bench(tmp_path, replace(PLAN, users=1000))
+    bench = CentralBench(tmp_path, replace(PLAN, users=1000))
     with pytest.raises(FatalError, match="raise CALMSTREAM_RAW_MEMORY_BYTES") as refusal:
         bench.aggregator(memory=3_474_999)
     assert "\n" not in str(refusal.value)
@@ -136,17 +118,17 @@ def test_memory_is_checked_from_the_plan_before_anything_is_read(tmp_path: Path)
     bench.aggregator(memory=3_475_000)
     # A sample needs less, and a plan that does not state its users is never refused.
     sampled = replace(PLAN, users=1000, sample="0.1")
-    Bench(tmp_path / "sampled", sampled).aggregator(memory=1_000_000)
-    Bench(tmp_path / "silent").aggregator(memory=1 << 16)
+    CentralBench(tmp_path / "sampled", sampled).aggregator(memory=1_000_000)
+    CentralBench(tmp_path / "silent").aggregator(memory=1 << 16)
 
 
-def test_missing_topics_are_named(bench: Bench) -> None:
+def test_missing_topics_are_named(bench: CentralBench) -> None:
     bench.broker.topics().delete([bench.names.raw])
     with pytest.raises(FatalError, match="calmstream central topics"):
         bench.aggregator().turn()
 
 
-def until_it_stops(bench: Bench, aggregator: Aggregator) -> None:
+def until_it_stops(bench: CentralBench, aggregator: Aggregator) -> None:
     """Take turns for two minutes of the clock; every look at the topics is awaited."""
     for _ in range(120):
         aggregator.turn()
@@ -157,7 +139,7 @@ def until_it_stops(bench: Bench, aggregator: Aggregator) -> None:
 
 
 def test_no_broker_is_said_and_ends_the_aggregator(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: CentralBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     aggregator, said = bench.aggregator(), []
     aggregator.turn()
@@ -173,7 +155,7 @@ def test_no_broker_is_said_and_ends_the_aggregator(
     assert any("no broker has answered" in verdict.detail for verdict in said)
 
 
-def test_a_raw_topic_that_changes_stops_the_aggregator_with_the_remedy(bench: Bench) -> None:
+def test_a_raw_topic_that_changes_stops_the_aggregator_with_the_remedy(bench: CentralBench) -> None:
     aggregator = bench.aggregator()
     aggregator.turn()
     bench.broker.topics().alter([bench.names.raw], {"message.timestamp.type": "CreateTime"})
@@ -181,7 +163,7 @@ def test_a_raw_topic_that_changes_stops_the_aggregator_with_the_remedy(bench: Be
         until_it_stops(bench, aggregator)
 
 
-def test_raw_records_in_added_partitions_are_said_to_be_lost(bench: Bench) -> None:
+def test_raw_records_in_added_partitions_are_said_to_be_lost(bench: CentralBench) -> None:
     aggregator = bench.aggregator()
     aggregator.turn()
     bench.broker.grow(bench.names.raw, PLAN.partitions + 1)
