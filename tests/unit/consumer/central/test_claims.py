@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import combinations, islice
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -16,6 +17,7 @@ from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.central import publication
 from calmstream.consumer.central.claims import Claims
 from calmstream.consumer.central.publication import Publication
+from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.estimators.central.dp_marginals import DpMarginals
 from calmstream.estimators.central.ledger import BudgetSpent
 from calmstream.estimators.randomness import SeededRandomness
@@ -226,6 +228,16 @@ def test_an_account_stays_with_its_topic(world: World) -> None:
     with pytest.raises(FatalError, match="is for the releases topic with id"):
         list(whole(world.process("a"), 1))
     assert world.payments("a") == [1]
+
+
+def test_the_aggregator_is_alive_while_it_computes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process, turned = world.process("a"), Event()
+    monkeypatch.setattr(RoleHealth, "turned", lambda _: turned.set())
+    real = publication.code_records
+    monkeypatch.setattr(publication, "code_records", lambda *a: turned.wait(10) and real(*a))
+    assert next(process.steps(0, lambda _: [])) == "prepared"
 
 
 def no_memory(_: int) -> None:
