@@ -36,6 +36,10 @@ class Spent:
     horizon: int  # length of the plan's w windows, in seconds
     bound: str  # the plan's ``lineage_epsilon``, which applies to later plans
 
+    def __post_init__(self) -> None:
+        if self.reports < 1 or self.horizon < 0 or self.window < 0:
+            raise ValueError("reports are at least 1, windows and horizons at least 0")
+
     @property
     def total(self) -> Decimal:
         return EXACT.multiply(Decimal(self.reports), Decimal(self.epsilon))

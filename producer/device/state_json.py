@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
+from calmstream.common.errors import InvalidInput
+from calmstream.producer.device.assignment import SECRET_BYTES
 from calmstream.producer.device.history import Sent, WaitingReport
 from calmstream.producer.device.ledger import DeviceState, Entries, Spent
 from calmstream.producer.device.policy import Policy
@@ -61,20 +64,28 @@ def unsealed(raw: bytes) -> dict[str, Any]:
 
 def from_bytes(raw: bytes) -> DeviceState:
     document = unsealed(raw)
-    # Fields need no checks of their own: version and checksum are those that `to_bytes` writes.
+    try:
+        return _state(document)
+    except (KeyError, TypeError, AttributeError, InvalidInput):
+        raise ValueError("a field is missing or malformed") from None
+
+
+def _state(document: Mapping[str, Any]) -> DeviceState:
+    secret = bytes.fromhex(document["secret"])
+    if len(secret) != SECRET_BYTES:
+        raise ValueError(f"its secret does not have {SECRET_BYTES} bytes")
     policy = document["policy"]
-    recent = tuple(Recent(*each) for each in document["recent"])
     return DeviceState(
-        secret=bytes.fromhex(document["secret"]),
-        lineages=_lineages(document["lineages"]),
-        signed=_lineages(document["signed"]),
-        totals=DeviceTotals(document["mark"], recent, document["ever"]),
-        policy=None if policy is None else Policy.from_json(policy),
-        withdrawn=document["withdrawn"],
-        withdrawals=document["withdrawals"],
-        history=tuple(_sent(sent) for sent in document["history"]),
-        generation=document["generation"],
-        waiting=tuple(WaitingReport(**report) for report in document["waiting"]),
+        secret,
+        _lineages(document["lineages"]),
+        _lineages(document["signed"]),
+        _totals(document),
+        None if policy is None else Policy.from_json(policy),
+        _of(bool, document["withdrawn"]),
+        _of(int, document["withdrawals"]),
+        tuple(_sent(sent) for sent in document["history"]),
+        _of(int, document["generation"]),
+        tuple(WaitingReport(**report) for report in document["waiting"]),
     )
 
 
@@ -91,9 +102,44 @@ def _entries_json(lineages: Mapping[str, Entries]) -> dict[str, Any]:
 
 def _lineages(document: Mapping[str, Any]) -> dict[str, Entries]:
     return {
-        lineage: {digest: Spent(**entry) for digest, entry in entries.items()}
+        lineage: {digest: _spent(entry) for digest, entry in entries.items()}
         for lineage, entries in document.items()
     }
+
+
+def _totals(document: Mapping[str, Any]) -> DeviceTotals:
+    recent = tuple(
+        Recent(_of(int, counts_from), _amount(epsilon), _of(str, root))
+        for counts_from, epsilon, root in document["recent"]
+    )
+    spent_in_all = {root: _amount(text) for root, text in document["ever"].items()}
+    return DeviceTotals(_of(int, document["mark"]), recent, spent_in_all)
+
+
+T = TypeVar("T")
+
+
+def _of(kind: type[T], value: Any) -> T:
+    if type(value) is not kind:
+        raise TypeError(f"expected {kind.__name__}")
+    return value
+
+
+def _amount(text: Any) -> str:
+    """Return a decimal string. Sums can have more digits than a policy's amounts."""
+    if not re.fullmatch(r"[0-9]{1,60}(\.[0-9]{1,30})?", _of(str, text), re.ASCII):
+        raise TypeError("expected a decimal number")
+    return str(text)
+
+
+def _spent(entry: Mapping[str, Any]) -> Spent:
+    spent = Spent(**entry)
+    numbers = (spent.window, spent.ends, spent.reports, spent.horizon)
+    if any(type(number) is not int for number in numbers):
+        raise TypeError("numbers are integers")
+    _amount(spent.epsilon)
+    _amount(spent.bound)
+    return spent
 
 
 def _checksum(document: Mapping[str, Any]) -> str:

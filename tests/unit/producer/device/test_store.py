@@ -118,6 +118,13 @@ def damaged() -> list[bytes]:
         resealed(whole, version=0),
         resealed(whole, version=2),
         resealed(whole, version=True),
+        resealed(whole, lineages={"a": {"b": {"window": 1}}}),
+        resealed(whole, recent=[[1, 2, ""]]),
+        resealed(whole, ever={"": "-1"}),
+        resealed(whole, mark="0"),
+        resealed(whole, policy={"roots": []}),
+        resealed(whole, withdrawn=0),
+        resealed(whole, history=[{"plan": "x"}]),
         b"\x00" * len(whole),
     ]
 
