@@ -25,9 +25,8 @@ def views_of(method: str, domain: Domain, k: int) -> int:
 
 
 @pytest.mark.parametrize("method", NAMES)
-def test_a_plan_survives_its_document_and_states_its_size(method: str) -> None:
-    plan, design = draft(mixed_domain(2, 3, 3, 2), "1", 10_000, 2, method)
-    assert read_plan(plan.to_bytes()).digest == plan.digest
+def test_a_plan_states_its_size(method: str) -> None:
+    _, design = draft(mixed_domain(2, 3, 3, 2), "1", 10_000, 2, method)
     assert any("statistic: " in line and "counters" in line for line in design.reason)
 
 
@@ -36,7 +35,6 @@ def test_bits_of_cells_have_either_oracle(method: str, size: int) -> None:
     """Check the oracles of the paper by one cell's leading variance at epsilon ln 3."""
     for name, leading in (("sue", 3.23), ("oue", 3.00)):
         plan, _ = draft(Domain.binary(4), "1.0986122886681098", 1000, 2, method, {"oracle": name})
-        assert read_plan(plan.to_bytes()) == plan
         mechanism = plan.mechanisms[0]
         assert (mechanism.name, mechanism.cells) == (name, size)
         variance = float(mechanism.variance(1, np.zeros(size))[0])

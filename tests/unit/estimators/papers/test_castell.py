@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
 
@@ -18,6 +16,8 @@ from calmstream.estimators.numerics.block_inverse import (
 from calmstream.estimators.papers.castell import schemes
 from calmstream.estimators.papers.castell.product_grr import ProductGRR, channels
 from calmstream.estimators.papers.castell.rr_clusters import cluster
+from tests.support.mechanisms import matrix, output_tallies
+from tests.support.plans import mixed_domain
 
 # The paper's Appendix B: epsilon = ln 3 per attribute, ten respondents.
 LN3 = (AxisChannel((0,), 2, 0.5, 0.25), AxisChannel((1,), 2, 0.5, 0.25))
@@ -51,19 +51,13 @@ def mechanism() -> ProductGRR:
 
 def dense(m: ProductGRR, attributes: tuple[int, ...]) -> np.ndarray:
     """Return P(observed cell given true cell) of a table, from the exact channel of records."""
-    records = list(product(*(range(r) for r in m.axes)))
-    cells = list(product(*(range(m.axes[i]) for i in attributes)))
-    place = {cell: c for c, cell in enumerate(cells)}
-    of = [place[tuple(record[i] for i in attributes)] for record in records]
-    onto = np.eye(len(cells))[of]
-    whole = np.ones((len(records), len(records)))
-    for b, block in enumerate(m.blocks):
-        p, q = map(float, m.probabilities(b))
-        same = [[all(x[i] == y[i] for i in block) for y in records] for x in records]
-        whole *= np.where(same, p, q)
-    projected = whole @ onto  # given the record; the same for all records of a true cell
-    first = [of.index(c) for c in range(len(cells))]
-    assert np.allclose(projected, projected[first][of])
+    of = mixed_domain(*m.axes).cells(
+        np.stack(np.unravel_index(np.arange(48), m.axes), 1), attributes
+    )
+    # Each output of the channel counts as one record of the only table, that over all attributes.
+    projected = matrix(m) @ output_tallies(m) @ np.eye(of.max() + 1)[of]
+    first = [of.tolist().index(c) for c in range(of.max() + 1)]
+    assert np.allclose(projected, projected[first][of]), "the same for all records of a true cell"
     return projected[first]
 
 
