@@ -21,7 +21,7 @@ from calmstream.estimators.mechanisms.base import (
     require_enumerable,
 )
 from calmstream.estimators.mechanisms.covariance import one_cell_covariance
-from calmstream.estimators.mechanisms.support import OTHER, SupportOracle
+from calmstream.estimators.mechanisms.support import OTHER, SupportOracle, weighted_channel
 from calmstream.estimators.randomness import Randomness
 
 
@@ -71,10 +71,7 @@ class GRR(SupportOracle):
 
     def channel(self) -> Channel:
         require_enumerable(self.cells)
-        p, q = self.p, self.q
-        return tuple(
-            tuple(p if x == y else q for y in range(self.cells)) for x in range(self.cells)
-        )
+        return weighted_channel(np.eye(self.cells, dtype=np.bool_), self.weight)
 
 
 def count_cells(cell: NDArray[Any], cells: int, view: NDArray[Any] | None, views: int) -> Counts:

@@ -20,7 +20,12 @@ from calmstream.estimators.mechanisms.base import (
     require_enumerable,
 )
 from calmstream.estimators.mechanisms.hashing import bucket_bounds, buckets, keys, mix
-from calmstream.estimators.mechanisms.support import OTHER, SupportOracle, require_integer
+from calmstream.estimators.mechanisms.support import (
+    OTHER,
+    SupportOracle,
+    require_integer,
+    weighted_channel,
+)
 from calmstream.estimators.mechanisms.unary import draw_supports
 from calmstream.estimators.randomness import Randomness, exp_weight, uniform_below, uniform_bytes
 
@@ -140,13 +145,9 @@ class OLH(SupportOracle):
     def channel(self) -> Channel:
         seeds = 1 << self.seed_bits
         require_enumerable(seeds * self.buckets)
-        own = buckets(np.arange(seeds), np.arange(self.cells)[:, None], self.buckets)
-        true_bucket = self.p / seeds
-        other_bucket = (1 - self.p) / (self.buckets - 1) / seeds
-        return tuple(
-            tuple(true_bucket if b == y else other_bucket for b in row for y in range(self.buckets))
-            for row in own.tolist()
-        )
+        own = buckets(np.arange(seeds)[:, None], np.arange(self.cells), self.buckets)
+        supported = own[:, None] == np.arange(self.buckets)[:, None]
+        return weighted_channel(supported.reshape(-1, self.cells), self.weight)
 
 
 def _sums(matches: NDArray[np.bool_], begins: NDArray[Any]) -> Counts:

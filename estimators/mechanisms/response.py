@@ -24,7 +24,7 @@ from calmstream.estimators.mechanisms.base import (
 )
 from calmstream.estimators.mechanisms.coefficient import flip
 from calmstream.estimators.mechanisms.grr import count_cells
-from calmstream.estimators.mechanisms.support import OTHER, SupportOracle
+from calmstream.estimators.mechanisms.support import OTHER, SupportOracle, weighted_channel
 from calmstream.estimators.numerics.hadamard import parity, power_of_two, transform
 from calmstream.estimators.randomness import Randomness, uniform_below, uniform_bytes
 
@@ -92,13 +92,13 @@ class HadamardResponse(SupportOracle):
 
     def channel(self) -> Channel:
         require_enumerable(2 * self.rows)
-        p, q = self.p / self.rows, (1 - self.p) / self.rows
-        return tuple(
-            tuple(
-                p if (r & x).bit_count() % 2 == s else q for r in range(self.rows) for s in (0, 1)
-            )
-            for x in range(self.cells)
-        )
+        signs = parity(np.arange(self.rows)[:, None] & np.arange(self.cells))
+        return weighted_channel(by_sign(signs), self.weight)
+
+
+def by_sign(signs: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which cells each row and sign supports, (2 rows, L), from their signs: (rows, L)."""
+    return np.stack([signs == 0, signs == 1], axis=1).reshape(-1, signs.shape[1])
 
 
 def draw_rows(histogram: Counts, rows: int, generator: np.random.Generator) -> Counts:

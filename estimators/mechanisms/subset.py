@@ -29,6 +29,7 @@ from calmstream.estimators.mechanisms.support import (
     SupportOracle,
     require_integer,
     table_error,
+    weighted_channel,
 )
 from calmstream.estimators.randomness import Randomness, exp_weight, uniform_below, uniform_bytes
 
@@ -187,14 +188,10 @@ class SubsetSelection(SupportOracle):
 
     def channel(self) -> Channel:
         require_enumerable(math.comb(self.cells, self.size))
-        with_own = self.p / math.comb(self.cells - 1, self.size - 1)
-        without_own = (1 - self.p) / math.comb(self.cells - 1, self.size)
-        sets = sorted(
-            sum(1 << c for c in chosen) for chosen in combinations(range(self.cells), self.size)
-        )
-        return tuple(
-            tuple(with_own if y >> x & 1 else without_own for y in sets) for x in range(self.cells)
-        )
+        sets = combinations(range(self.cells), self.size)
+        ascending = sorted(sets, key=lambda chosen: sum(1 << c for c in chosen))
+        supported = [np.isin(np.arange(self.cells), chosen) for chosen in ascending]
+        return weighted_channel(np.array(supported), self.weight)
 
 
 def _wrap(position: NDArray[np.int64], cells: int) -> NDArray[np.int64]:

@@ -14,9 +14,10 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.mechanisms.base import Counts, Floats, Mechanism
+from calmstream.estimators.mechanisms.base import Channel, Counts, Floats, Mechanism
 from calmstream.estimators.mechanisms.covariance import (
     Covariance,
     independent_noise,
@@ -91,6 +92,16 @@ class SupportOracle(Mechanism):
         q, gap = self._rates
         rate = q + gap * spread_evenly(expected, shape, axes)
         return max(float(np.minimum(rate, 1.0 - rate).min()), 0.0)
+
+
+def weighted_channel(supported: NDArray[np.bool_], weight: int) -> Channel:
+    """Return the channel in which a report has the weight ``weight`` if it supports the input.
+
+    ``supported``: which cells each output supports, (outputs, L); others have the weight 2^32.
+    """
+    rows = np.where(supported.T, weight, OTHER).tolist()
+    total = sum(rows[0])
+    return tuple(tuple(Fraction(one, total) for one in row) for row in rows)
 
 
 def require_integer(what: str, value: object, low: int, high: int) -> None:

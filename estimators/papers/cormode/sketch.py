@@ -31,8 +31,13 @@ from calmstream.estimators.mechanisms.coefficient import flip
 from calmstream.estimators.mechanisms.covariance import independent_noise, summed_into
 from calmstream.estimators.mechanisms.grr import count_cells
 from calmstream.estimators.mechanisms.hashing import buckets, mix
-from calmstream.estimators.mechanisms.response import draw_rows, draw_signs
-from calmstream.estimators.mechanisms.support import MAX_CELLS, OTHER, require_integer
+from calmstream.estimators.mechanisms.response import by_sign, draw_rows, draw_signs
+from calmstream.estimators.mechanisms.support import (
+    MAX_CELLS,
+    OTHER,
+    require_integer,
+    weighted_channel,
+)
 from calmstream.estimators.numerics.hadamard import parity, transform
 from calmstream.estimators.randomness import Randomness, exp_weight, uniform_below, uniform_bytes
 
@@ -186,17 +191,8 @@ class HadamardSketch(Mechanism):
 
     def channel(self) -> Channel:
         require_enumerable(self.width)
-        pairs = self.hashes * self.buckets
-        p, q = self.p / pairs, (1 - self.p) / pairs
-        return tuple(
-            tuple(
-                p if (r & b).bit_count() % 2 == s else q
-                for b in column
-                for r in range(self.buckets)
-                for s in (0, 1)
-            )
-            for column in self.places.T.tolist()
-        )
+        signs = parity(np.arange(self.buckets)[:, None] & self.places[:, None])
+        return weighted_channel(by_sign(signs.reshape(-1, self.cells)), self.weight)
 
     def worst_ratio(self) -> Fraction:
         """Return weight / 2^32: hash and row do not depend on the input, only the sign does."""
