@@ -94,10 +94,7 @@ class DpMarginals:
         # The later levels' numbering: places in the values.
         levels = [replace(first, cells={k: np.arange(len(v)) for k, v in first.cells.items()})]
         for k in range(2, self.spend.levels + 1):
-            before = levels[-1]
-            if not before.cells:
-                break
-            universe = grow(before.cells, before.counts, own.cardinalities)
+            universe = grow(levels[-1].cells, levels[-1].counts, own.cardinalities)
             if not universe.cells:
                 break
             levels.append(self._level(own, universe, k, randomness))
