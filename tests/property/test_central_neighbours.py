@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import replace
-from math import comb
 from typing import Any
 
 import pytest
@@ -13,9 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calmstream.estimators.central.wire import MAX_BATCH_BYTES, MAX_TEXT, user_id
-from tests.support.central import PLAN, Row, bodies, counts, foreign_body, placed, table
-
-D = len(PLAN.columns)
+from tests.support.central import PLAN, Row, bodies, foreign_body, placed, table
 
 
 def nested(depth: int) -> list[Any]:
@@ -82,14 +79,10 @@ def with_row(row: Row, place: int) -> list[Row]:
 
 
 def check_added(without: list[bytes], added: list[bytes]) -> None:
-    """Check at most one row more, none less, and k-tuple counts that differ by at most C(d, k)."""
+    """Check at most one row more, none less: so k-tuples' counts differ by C(d, k) at most."""
     before, after = table(placed(without)), table(placed(added))
     assert not before - after
     assert (after - before).total() <= 1
-    for k in range(1, D + 1):
-        few, many = counts(placed(without), k), counts(placed(added), k)
-        assert not few - many
-        assert (many - few).total() <= comb(D, k)
 
 
 @each_bad

@@ -6,11 +6,8 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import combinations
 from pathlib import Path
 
-import numpy as np
 import orjson
 
 from calmstream.broker.names import CentralNames
@@ -26,7 +23,6 @@ from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.estimators.central.coding import ROW_BYTES, code_records
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.central.release_reading import CentralRelease
-from calmstream.estimators.central.tuples import Records
 from calmstream.estimators.central.wire import encode_batches
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.producer.central.submit import submit
@@ -101,40 +97,12 @@ def packed(batches: Iterable[Batch], plan: CentralPlan = PLAN) -> list[bytes]:
     return windows.take(0)
 
 
-@lru_cache(maxsize=8)
-def coded(
-    batches: tuple[Batch, ...], plan: CentralPlan = PLAN
-) -> tuple[Records, tuple[list[bytes], ...]]:
-    """Return the coded records of window 0 and the labels of its columns; keep both unchanged."""
-    return code_records(packed(batches, plan), len(plan.columns))
-
-
 def table(batches: Iterable[Batch], plan: CentralPlan = PLAN) -> Table:
-    records, labels = coded(tuple(batches), plan)
+    records, labels = code_records(packed(batches, plan), len(plan.columns))
     return Counter(
         tuple(None if code < 0 else labels[j][code].decode() for j, code in enumerate(row.tolist()))
         for row in records.codes
     )
-
-
-def counts(batches: Iterable[Batch], k: int) -> Counter[tuple[tuple[int, str], ...]]:
-    """Count all k-tuples as a release does, without noise and without the limit."""
-    records, labels = coded(tuple(batches))
-    radix = records.cardinalities
-    universe = {
-        key: np.arange(np.prod([radix[i] for i in key]))
-        for key in combinations(range(len(radix)), k)
-        if all(radix[i] for i in key)
-    }
-    tuples: Counter[tuple[tuple[int, str], ...]] = Counter()
-    for key, own in records.count(
-        universe, records.sizes(universe), len(universe) or 1, SeededRandomness(1)
-    ):
-        places = np.unravel_index(universe[key], [radix[i] for i in key])
-        for count, *values in zip(own.tolist(), *places, strict=True):
-            names = (labels[i][v].decode() for i, v in zip(key, values, strict=True))
-            tuples[tuple(zip(key, names, strict=True))] += count
-    return +tuples
 
 
 class CentralBench:
