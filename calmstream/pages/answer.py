@@ -32,14 +32,13 @@ def show(
     more = ("change", "± 95 %") if change is not None else ()
     shown = grid(*answer.attributes, right=("%", "± 95 %", *more))
     rows, values = list(product(*answer.labels)), answer.table.ravel().tolist()
-    cells = shown_cells(values)
-    for i in cells:
+    for i in shown_cells(values):
         cell: tuple[str, ...] = in_percent(values[i], answer.stderr.flat[i])
         if change is not None:
             cell += in_percent(change.table.flat[i], change.stderr.flat[i], "+")
         shown.add_row(*rows[i], *cell)
     console.print(shown)
-    for line in left_out(values, len(cells)):
+    for line in left_out(values):
         console.print(line, style="dim")
 
 

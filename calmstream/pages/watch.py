@@ -51,13 +51,12 @@ def shown_cells(table: Sequence[float]) -> list[int]:
     return sorted(sorted(cells, key=lambda i: -abs(table[i]))[:MAX_ROWS])
 
 
-def left_out(table: Sequence[float], shown: int) -> list[str]:
+def left_out(table: Sequence[float]) -> list[str]:
     """Return a line about the cells that are not shown, and about what they hold together."""
-    if shown == len(table):
-        return []
-    kept = set(shown_cells(table))
-    share = sum(value for i, value in enumerate(table) if i not in kept)
-    return [f"{len(table) - shown:,} of {len(table):,} cells left out: {100 * share:.2f} % in all"]
+    shown = set(shown_cells(table))
+    others = [value for i, value in enumerate(table) if i not in shown]
+    about = f"{len(others):,} of {len(table):,} cells left out: {100 * sum(others):.2f} % in all"
+    return [about] if others else []
 
 
 def in_percent(value: float, stderr: float, sign: str = "") -> tuple[str, str]:
@@ -121,7 +120,7 @@ def notes(record: MarginalRecord) -> list[str]:
     noise = " of the noise alone" if "maxent" in record.flags else ""
     return [
         f"{record.reports:,} reports are about it; ± and bars are 95 % intervals{noise}",
-        *left_out(record.table, len(shown_cells(record.table))),
+        *left_out(record.table),
         *(f"{flag}: {FLAGS.get(flag, 'not known here')}" for flag in record.flags),
     ]
 
