@@ -152,13 +152,12 @@ class Aggregator:
         first = min(max(0, self._plan.window_at(oldest - 1) + 1), self._plan.releases)
         missed = [window for window in range(first) if self._publication.wants(window)]
         if missed:
+            self._context.metrics.inc(m.SKIPPED, len(missed))
             self._log.warning(
                 "windows are older than raw records are kept, and are not released",
                 windows=len(missed),
                 last=missed[-1],
             )
-        for _ in missed:
-            self._context.metrics.inc(m.SKIPPED)
         self._next = first
 
     def _wanted(self, window: int) -> bool:
