@@ -62,9 +62,9 @@ def _kind(name: object) -> type[Mechanism]:
     """Import a mechanism when it is first named: a device loads only those of its plans."""
     if isinstance(name, str) and name in _OURS:
         module, _, kind = _OURS[name].partition(":")
-        return cast(
-            "type[Mechanism]", getattr(import_module(f"calmstream.estimators.{module}"), kind)
-        )
-    if not isinstance(name, str) or name not in plugins.found(GROUP):
+        found = getattr(import_module(f"calmstream.estimators.{module}"), kind)
+    elif isinstance(name, str) and name in plugins.found(GROUP):
+        found = plugins.load(GROUP, name)
+    else:
         raise PlanError(f"unknown mechanism {name!r}; there are {', '.join(names())}")
-    return cast("type[Mechanism]", plugins.load(GROUP, name))
+    return cast("type[Mechanism]", found)

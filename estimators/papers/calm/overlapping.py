@@ -33,8 +33,8 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
 
 NEGLIGIBLE = 1e-3
-"""A view is left out if its precision is below this share of the largest precision: it contributes
-nearly nothing, but its noisy table would have to be made consistent with all others."""
+"""A view whose precision is below this share of the largest is left out: it adds nearly nothing,
+but its noisy table would have to be made consistent with all others."""
 
 MOST_PAIRS = 4096
 

@@ -18,9 +18,7 @@ from calmstream.estimators.papers.castell.product_grr import ProductGRR, channel
 from calmstream.estimators.papers.castell.schemes import Floats, SchemeEstimate
 from calmstream.estimators.tally import Tally
 
-Scheme = Callable[[Floats, Sequence[AxisChannel], int], SchemeEstimate]
-
-SCHEMES: Mapping[str, Scheme] = {
+SCHEMES: Mapping[str, Callable[[Floats, Sequence[AxisChannel], int], SchemeEstimate]] = {
     "joint": schemes.joint,
     "hybrid": schemes.hybrid,
     "hybrid-bounds": schemes.hybrid_by_bounds,
@@ -36,7 +34,6 @@ PROCESSING: Mapping[str, tuple[str, ...]] = {
     "truncated": ("axis-wise inverse", "negatives to 0", "capped by the (w-1)-way estimates"),
 }
 """Steps from raw counts to answers of each scheme, as snapshots state them."""
-
 
 M = TypeVar("M", bound=RecordMechanism)
 

@@ -25,9 +25,7 @@ from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 
 THRESHOLD = 0.3  # minimum estimated Cramér's V of two attributes that are put into one cluster
-MAX_CLUSTER_CELLS = 256
-"""Maximum number of cells of a cluster: in larger ones the noise of randomised response is larger
-than the dependence that the cluster is to preserve."""
+MAX_CLUSTER_CELLS = 256  # with more, noise is larger than the dependence that the cluster preserves
 
 
 class RRClusters(BlockMethod):
@@ -95,10 +93,9 @@ def cluster(
     threshold: float,
     max_cells: int,
 ) -> tuple[tuple[int, ...], ...]:
-    """Merge attributes greedily, the strongest dependence first (RR-Clusters).
+    """Merge attributes greedily, the strongest dependence (Cramér's V of ascending pairs) first.
 
-    ``dependence`` is Cramér's V of ascending pairs. Pairs below the threshold, or whose cluster
-    would have more than ``max_cells``, stay apart. Clusters and their attributes ascend.
+    Pairs below the threshold, or whose cluster would have more than ``max_cells``, stay apart.
     """
     clusters = [{i} for i in range(len(cardinalities))]
     for (i, j), v in sorted(dependence.items(), key=lambda item: (-item[1], item[0])):

@@ -16,8 +16,7 @@ from calmstream.estimators.numerics.block_inverse import AxisChannel, expected_s
 
 Floats = NDArray[np.float64]
 
-_ROUNDING = 1e-12
-"""Difference of frequencies that rounding can cause; a larger one means that a cell was clipped."""
+_ROUNDING = 1e-12  # difference of frequencies by rounding; a larger one is by clipping
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,9 +62,8 @@ def multiply(parts: Sequence[SchemeEstimate]) -> SchemeEstimate:
 def hybrid(observed: Floats, factors: Sequence[AxisChannel], n: int) -> SchemeEstimate:
     """Return the joint or the product estimate, whichever has the smaller predicted squared error.
 
-    The expected error e of the joint estimate is that of `expected_sse`. The error of the product
-    is estimated by ``max(0, |joint - product|^2 - e)``, in place of the bounds of the paper's Table
-    III.
+    That of the joint estimate is `expected_sse`, e; that of the product is estimated by
+    ``max(0, |joint - product|^2 - e)``, in place of the bounds of the paper's Table III.
     """
     inverse, product = joint(observed, factors, n), independent(observed, factors, n)
     error = expected_sse(factors, n)
