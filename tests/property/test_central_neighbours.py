@@ -111,6 +111,21 @@ def test_so_it_is_where_the_sender_cleans_nothing(bad: Row, escaped: bool) -> No
         check_added([foreign_body(OTHERS)], [added])
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *({"v": "1.0"}, {"plan": "f" * 64}, {"n": 0}, {"n": 39}, {"n": 40.0}, {"n": 20_000}),
+        *({"users": None}, {"users": ["u"]}, {"columns": []}, {"columns": {}}),
+        {"columns": {"sex": ["F"], "job": ["x"] * 40, "city": ["x"] * 40}},
+        {"more": "x" * MAX_BATCH_BYTES},
+    ],
+)
+def test_a_batch_with_a_broken_frame_has_no_records(fields: dict[str, object]) -> None:
+    frame = json.loads(foreign_body(OTHERS))
+    assert table(placed([json.dumps(frame).encode()])).total() == len(OTHERS)
+    assert table(placed([json.dumps(frame | fields).encode()])).total() == 0
+
+
 def check_replaced(text: str, raw: bytes, where: str) -> bytes:
     marker = "REPLACED"
     row = (marker, ("F", "smith", "Ulm")) if where == "user" else ("mallory", (marker, "x", None))
