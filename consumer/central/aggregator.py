@@ -124,8 +124,10 @@ class Aggregator:
             self.health.turned()
 
     def _verify_topics(self) -> TopicWatch:
+        # Before the account is bound: the remedy can be another topic, with another id.
+        used = [self._names.raw, self._names.releases]
+        refuse(central_faults(self._names, self._topics.describe(used)))
         found = self._claims.bind()
-        refuse(central_faults(self._names, found))
         watch = TopicWatch(
             lambda now: central_faults(self._names, now),
             self._topics,

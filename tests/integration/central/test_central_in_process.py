@@ -128,6 +128,13 @@ def test_missing_topics_are_named(bench: CentralBench) -> None:
         bench.aggregator().turn()
 
 
+def test_no_account_is_bound_to_a_topic_that_must_be_made_again(bench: CentralBench) -> None:
+    bench.broker.grow(bench.names.releases, 3)
+    with pytest.raises(FatalError, match="has 3 partitions, the plan states 1"):
+        bench.aggregator().turn()
+    assert bench.account().read().topic == ""
+
+
 def until_it_stops(bench: CentralBench, aggregator: Aggregator) -> None:
     """Take turns for two minutes of the clock; every look at the topics is awaited."""
     for _ in range(120):
