@@ -16,6 +16,15 @@ def at(window: float) -> int:
     return round((START + window * WINDOW) * 1000)
 
 
+def test_w_event_in_its_slot_and_never_twice_within_w() -> None:
+    plan = make_plan(guarantee=EVERY_3, windows=9)
+    slots = [Status.NOT_ITS_SLOT, Status.READY, Status.NOT_ITS_SLOT]
+    assert [status(plan, 1, {}, at(w)) for w in range(3)] == slots
+    entries = NEW.spend(plan, 4).under(plan.lineage)
+    expected = [Status.ALREADY_REPORTED] * 7 + slots[1:]
+    assert [status(plan, 1, entries, at(w)) for w in range(9)] == expected
+
+
 def test_a_child_plan_gets_no_second_report_unless_it_states_the_sum() -> None:
     parent = make_plan(lineage_epsilon="1.5")
     entries = NEW.spend(parent, 0).under(parent.lineage)
