@@ -59,26 +59,16 @@ class Record:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk:
-    """n records of one partition as columns, in the order of the log; n is at least 1.
-
-    Attributes:
-        data: the bytes to which all positions refer.
-        offset: offsets, shape (n,), int64, ascending.
-        timestamp: times, shape (n,), int64, milliseconds since the epoch.
-        append_time: whether the broker set each time, shape (n,), bool.
-        key, value: start and end in ``data``, shape (n, 2), int64; (-1, -1) if there is none.
-        headers: start and end of the header section with its leading count, shape (n, 2), int64.
-        damage: if set, the chunk has one record, as :class:`Record` describes it.
-    """
+    """n records of one partition as columns, in the order of the log; n is at least 1."""
 
     partition: Partition
-    data: bytes
-    offset: Integers
-    timestamp: Integers
-    append_time: NDArray[np.bool_]
-    key: Integers
-    value: Integers
-    headers: Integers
+    data: bytes  # to which all positions refer
+    offset: Integers  # (n,), int64, ascending
+    timestamp: Integers  # (n,), int64, milliseconds since the epoch
+    append_time: NDArray[np.bool_]  # (n,), whether the broker set each time
+    key: Integers  # (n, 2), int64: start and end in ``data``, (-1, -1) if there is none
+    value: Integers  # alike
+    headers: Integers  # alike: the header section with its leading count
     damage: Damage | None = None
 
     def __len__(self) -> int:

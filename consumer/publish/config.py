@@ -9,26 +9,16 @@ from calmstream.estimators.plan import Plan
 
 
 class PublisherConfig(WorkerConfig):
-    """Settings of a publisher.
+    """Settings of a publisher; times in seconds."""
 
-    Attributes:
-        refresh_seconds: time between two early sets of a window; None means the larger of 5 s and a
-            tenth of the plan's window.
-        poll_seconds: maximum time for which one poll waits for records.
-        send_seconds: maximum wait for the acknowledgement of one set.
-        clean_seconds: time between two searches for records that can be deleted.
-        test_changes: whether the newest final is tested for changes against the windows before.
-        track: whether every final has a current set.
-        note: what a manifest states first among its processing steps; empty for nothing.
-    """
-
+    # Between two early sets of a window; None means the larger of 5 s and a tenth of the window.
     refresh_seconds: float | None = bounded(None, ge=0, le=86_400)
-    poll_seconds: float = bounded(0.2, fixed=True, ge=0, le=5)
-    send_seconds: float = bounded(30.0, fixed=True, gt=0, le=600)
-    clean_seconds: float = bounded(60.0, fixed=True, ge=0, le=86_400)
-    test_changes: bool = True
-    track: bool = bounded(True, fixed=True)
-    note: str = bounded("", fixed=True)
+    poll_seconds: float = bounded(0.2, fixed=True, ge=0, le=5)  # maximum wait of one poll
+    send_seconds: float = bounded(30.0, fixed=True, gt=0, le=600)  # for one set to be acknowledged
+    clean_seconds: float = bounded(60.0, fixed=True, ge=0, le=86_400)  # between two deletions
+    test_changes: bool = True  # of the newest final, against the windows before
+    track: bool = bounded(True, fixed=True)  # every final has a current set
+    note: str = bounded("", fixed=True)  # the first of a manifest's processing steps, if any
 
     def refresh(self, plan: Plan) -> float:
         """Return the time between two early sets of a window of this plan, in seconds."""

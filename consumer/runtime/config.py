@@ -9,41 +9,26 @@ from calmstream.common.settings import Settings, bounded, variable
 
 
 class WorkerConfig(Settings):
-    """Settings of every worker of a plan.
+    """Settings of every worker of a plan; times in seconds."""
 
-    Attributes:
-        retry_seconds: time for which a failing call is repeated before the worker exits.
-        topic_check_seconds: time between two checks that the topics still exist; a tally worker
-            also asks that often for the log ends of its partitions.
-    """
-
-    retry_seconds: float = bounded(60.0, gt=0, le=3600)
+    retry_seconds: float = bounded(60.0, gt=0, le=3600)  # of a failing call, before the worker ends
+    # Between two checks that the topics still exist, and two looks at the ends of partitions.
     topic_check_seconds: float = bounded(10.0, fixed=True, gt=0, le=3600)
 
 
 class TallyConfig(WorkerConfig):
-    """Settings of a tally worker.
+    """Settings of a tally worker; times in seconds."""
 
-    Attributes:
-        checkpoint_seconds: time between two checkpoints. After a worker was killed, the records of
-            at most this time are read again.
-        poll_seconds: maximum time for which one poll waits for records.
-        poll_records: maximum number of records that one poll returns.
-        session_seconds: a worker that has not polled for this long writes nothing more and exits.
-            It is also the session time of the consumer group, after which other workers take the
-            partitions.
-        stop_seconds: maximum time in which a stopped worker writes its checkpoint and leaves the
-            group.
-        stall_seconds: the worker exits if a partition is not at its end and has not advanced for
-            this long, or if ticks to it have failed for this long. After half of this time it is
-            unhealthy.
-    """
-
+    # Between two checkpoints. After a kill the records of at most this time are read again.
     checkpoint_seconds: float = bounded(5.0, gt=0, le=600)
-    poll_seconds: float = bounded(0.2, fixed=True, ge=0, le=5)
-    poll_records: int = bounded(5000, ge=1, le=10_000)
+    poll_seconds: float = bounded(0.2, fixed=True, ge=0, le=5)  # maximum wait of one poll
+    poll_records: int = bounded(5000, ge=1, le=10_000)  # maximum that one poll returns
+    # The session time of the group, after which others take the partitions: a worker that has not
+    # polled for this long writes nothing more and exits.
     session_seconds: float = bounded(30.0, gt=0, le=3600)
-    stop_seconds: float = bounded(20.0, gt=0, le=600)
+    stop_seconds: float = bounded(20.0, gt=0, le=600)  # for the last checkpoint and the leaving
+    # A worker exits if a partition that is not at its end does not advance, or ticks to it fail,
+    # for this long. After half of this time it is unhealthy.
     stall_seconds: float = bounded(120.0, gt=0, le=3600)
 
     def check(self) -> None:
@@ -56,14 +41,8 @@ class TallyConfig(WorkerConfig):
 
 
 class HttpConfig(Settings):
-    """Settings of the web server for metrics and health, and of the log.
-
-    Attributes:
-        http_host: address on which the server listens; by default the loopback address.
-        http_port: port of the server; 0 means any free port, -1 means no server.
-        log_level: minimum level of the log lines.
-    """
+    """Settings of the web server for metrics and health, and of the log."""
 
     http_host: str = "127.0.0.1"
-    http_port: int = bounded(9464, ge=-1, le=65535)
+    http_port: int = bounded(9464, ge=-1, le=65535)  # 0: any free port, -1: no server
     log_level: Literal["debug", "info", "warning", "error"] = "info"

@@ -35,18 +35,12 @@ _PRECISION_BITS = 24  # of the precision of noise, so that all machines plan the
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """What releases spend. Each of their levels has noise and one private quantile.
+    """What releases spend. Each of their levels has noise and one private quantile."""
 
-    Attributes:
-        precision: sum over the levels of 1 / sigma^2.
-        quantile_epsilon: of each quantile, at most.
-        delta: of the thresholds.
-    """
-
-    precision: Fraction
+    precision: Fraction  # sum over the levels of 1 / sigma^2
     levels: int
-    quantile_epsilon: Fraction
-    delta: Fraction
+    quantile_epsilon: Fraction  # of each quantile, at most
+    delta: Fraction  # of the thresholds
 
     @property
     def variance(self) -> Fraction:

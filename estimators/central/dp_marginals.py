@@ -32,26 +32,17 @@ _NOISE_BLOCK = 1 << 16  # counts that get noise at once, for which `working_byte
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
-    """The released tuples of one size (S_k) and their noisy counts (H_k).
-
-    Attributes:
-        variance: of the noise of each count, sigma_k^2 Delta_k and a little more.
-        threshold: a tuple is released if its noisy count is above this.
-        candidates: |V_k| if it is public (k >= 2 and not ``seen_only``), else None.
-        extended_above: see `Universe.above`.
-        cells: S_k: for each column set its tuples, mixed-radix numbers of places in the values.
-        counts: H_k: noisy counts in the same order, int64.
-    """
+    """The released tuples of one size (S_k) and their noisy counts (H_k)."""
 
     k: int
     limit: int
-    variance: Fraction
-    threshold: int
-    candidates: int | None
+    variance: Fraction  # of the noise of each count, sigma_k^2 Delta_k and a little more
+    threshold: int  # a tuple is released if its noisy count is above this
+    candidates: int | None  # |V_k| if it is public (k >= 2 and not ``seen_only``)
     spurious_bound: float
-    extended_above: int | None
-    cells: Cells
-    counts: Mapping[Columns, Integers]
+    extended_above: int | None  # see `Universe.above`
+    cells: Cells  # S_k: for each column set its tuples, mixed-radix numbers of places in the values
+    counts: Mapping[Columns, Integers]  # H_k: noisy counts in the same order, int64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,21 +55,13 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class DpMarginals:
-    """The method with its parameters.
+    """The method with its parameters."""
 
-    Attributes:
-        spend: of one release at most.
-        quantile: Q, the share of users whose tuples should all count; above 0, at most 1.
-        spurious: eta, the maximum expected number of tuples that no record has, per tuple of the
-            previous level; above 0 and below 1.
-        seen_only: only tuples that some record has are candidates, with higher thresholds
-            (Remark 1.1).
-    """
-
-    spend: Spend
-    quantile: Fraction = Fraction(99, 100)
+    spend: Spend  # of one release at most
+    quantile: Fraction = Fraction(99, 100)  # Q, the share of users whose tuples should all count
+    # eta, the maximum expected number of tuples that no record has, per tuple of the level before
     spurious: Fraction = Fraction(1, 100)
-    seen_only: bool = False
+    seen_only: bool = False  # only tuples of records are candidates: higher thresholds (Remark 1.1)
 
     def release(self, records: Records, randomness: Randomness) -> Release:
         """Compute one release by Algorithm 1.

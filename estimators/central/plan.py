@@ -36,31 +36,24 @@ class CentralPlan:
     Window w covers [start + w·window, start + (w+1)·window) of the log's append times, in seconds
     since the epoch, and is released once. All ``releases`` windows together cost (epsilon, delta),
     evenly, for users that may be in every one of them.
-
-    Attributes:
-        columns: names; their values are learnt, privately, by the release.
-        levels: T, the largest tuples that are extracted.
-        quantile, spurious, seen_only: see `DpMarginals`.
-        sample: share of the users that count, chosen by a keyed hash of their ids.
-        users: maximum number of users of a window for which the plan is meant; 0: not stated.
     """
 
     name: str
     purpose: str
     owner: str
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # names; the release learns their values, privately
     epsilon: str
     delta: str
-    levels: int
+    levels: int  # T, the largest tuples that are extracted
     start: int
     window: int
     releases: int
     partitions: int = 1
-    quantile: str = "0.99"
+    quantile: str = "0.99"  # this and the next two: see `DpMarginals`
     spurious: str = "0.01"
     seen_only: bool = False
-    sample: str = "1"
-    users: int = 0
+    sample: str = "1"  # share of the users that count, chosen by a keyed hash of their ids
+    users: int = 0  # maximum of a window for which the plan is meant; 0: not stated
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

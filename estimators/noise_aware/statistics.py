@@ -91,7 +91,7 @@ def _add(
     """Add tables of one shape: to estimates times precisions, and to precisions of coefficients."""
     first, cells = tables[0][0], np.array([table for _, table, _ in tables])
     axes = range(len(first))
-    for members in sets_up_to(len(first), min(len(first), max(orders, 2))).members:
+    for members in sets_up_to(len(first), min(len(first), max(orders, 2))):
         others = tuple(a + 1 for a in axes if a not in members)
         estimates = layout.interactions(cells.sum(axis=others), tuple(first[a] for a in members))
         for (attributes, _, reports), estimate in zip(tables, estimates, strict=True):

@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
-
-import numpy as np
-from numpy.typing import NDArray
-
-Indices = NDArray[np.intp]
 
 
 def elementary(values: Iterable[int], largest: int) -> list[int]:
@@ -26,18 +20,7 @@ def elementary(values: Iterable[int], largest: int) -> list[int]:
     return sums
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AttributeSets:
-    """Sets of some of d binary attributes; in a cell's index the first is the highest bit."""
-
-    members: tuple[tuple[int, ...], ...]  # The sets, by size, then in lexicographic order
-    index: Indices  # (sets,): cell of the Walsh-Hadamard transform that holds the set's moment
-    order: Indices  # (sets,): sizes
-
-
 @lru_cache(maxsize=32)
-def sets_up_to(d: int, order: int) -> AttributeSets:
-    """Return all sets of one to ``order`` of d attributes."""
-    members = tuple(s for o in range(1, order + 1) for s in combinations(range(d), o))
-    index = np.array([sum(1 << (d - 1 - i) for i in s) for s in members])
-    return AttributeSets(members, index, np.array([len(s) for s in members]))
+def sets_up_to(d: int, order: int) -> tuple[tuple[int, ...], ...]:
+    """Return all sets of one to ``order`` of d attributes, by size, then in lexicographic order."""
+    return tuple(s for o in range(1, order + 1) for s in combinations(range(d), o))

@@ -19,20 +19,12 @@ from calmstream.estimators.wire.state import ClosedWindow, PartitionState, Windo
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkOutcome:
-    """The effect of consecutive records.
-
-    Attributes:
-        records: these records.
-        reports: number of reports that were counted of each, shape (records,), int64.
-        closed: the windows that the time of the first one closed, in order, also empty ones.
-        rejected: by index, ascending, the rejection of a record and its number among those of its
-            reason and window so far. Every other record is an accepted batch, or a tick without
-            reports.
-    """
+    """The effect of consecutive records. All but the rejected ones are batches, or ticks."""
 
     records: Chunk
-    reports: NDArray[np.int64]
-    closed: tuple[ClosedWindow, ...]
+    reports: NDArray[np.int64]  # (records,): number of reports that were counted of each
+    closed: tuple[ClosedWindow, ...]  # by the time of the first one, in order, also empty ones
+    # By index, ascending, and the number among those of its reason and window so far.
     rejected: Mapping[int, tuple[Rejection, int]]
 
 

@@ -20,7 +20,7 @@ from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of, tr
 
 
 def _assert_valid(model: NoiseAwareModel, d: int) -> None:
-    for attributes in sets_up_to(d, min(d, 4)).members:
+    for attributes in sets_up_to(d, min(d, 4)):
         answer = model.marginal(attributes)
         assert np.isfinite(answer.table).all()
         assert np.isfinite(answer.stderr).all()

@@ -24,7 +24,7 @@ def test_interactions_are_the_parts_of_a_table(cards: tuple[int, ...]) -> None:
     layout = Layout(cards)
     table = np.random.default_rng(0).dirichlet(np.ones(int(np.prod(cards)))).reshape(cards)
     total = np.full(cards, 1.0 / table.size)
-    for members in sets_up_to(3, 3).members:
+    for members in sets_up_to(3, 3):
         others = tuple(a for a in range(3) if a not in members)
         part = layout.cells(layout.interactions(table.sum(axis=others), members), members)
         rest = np.prod([cards[a] for a in others])
