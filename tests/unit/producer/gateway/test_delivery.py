@@ -14,6 +14,7 @@ from calmstream.producer.gateway.durable.plan_spool import over_at
 from calmstream.producer.gateway.encoding import BatchHead, EncodedBatch
 from calmstream.producer.gateway.http.delivery import RENEW_SECONDS, BatchDelivery
 from calmstream.producer.gateway.metrics import Failure, GatewayTotals
+from calmstream.producer.gateway.sender import BatchSender
 from tests.support.producer import START, FakeClock, ScriptedSink, make_plan, names_of
 
 PLAN = make_plan()
@@ -87,6 +88,16 @@ def test_an_acknowledged_batch_is_settled() -> None:
     assert made.delivery.waiting == 0
     (sink,) = made.sinks
     assert {value for _, _, value in sink.sends} == {n.to_bytes(16, "big") * 2 for n in (1, 2)}
+
+
+def test_batches_wait_on_the_disk_while_the_sender_of_their_plan_is_full() -> None:
+    made = Made(lambda _: None)
+    made.put(*range(BatchSender.most + 6))
+    made.turn()
+    made.turn()
+    (sink,) = made.sinks
+    assert len(sink.sends) == BatchSender.most
+    assert made.delivery.waiting == BatchSender.most + 6
 
 
 @pytest.mark.parametrize("error", [DOWN, REFUSED])

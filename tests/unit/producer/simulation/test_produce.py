@@ -9,6 +9,8 @@ import pytest
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.estimators.plan import Plan
+from calmstream.producer.gateway.encoding import EncodedBatch
+from calmstream.producer.gateway.sender import BatchSender
 from calmstream.producer.simulation.produce import GIVE_UP_SECONDS, ProduceSummary, produce
 from tests.support.faulty_broker import FaultyBroker, SendFault
 from tests.support.producer import (
@@ -46,6 +48,21 @@ def per_window(plan: Plan, broker: FaultyBroker) -> dict[int, int]:
     for (_, window), tally in count(plan, records_of(broker, plan)).items():
         out[window] = out.get(window, 0) + tally.reports
     return out
+
+
+def test_a_run_waits_while_its_sender_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, fates, under_way = make_plan(), [SendFault.FAIL] * 20, list[int]()
+    broker, submit = broker_for(plan), BatchSender.submit
+    broker.faults.on_send = lambda *_: fates.pop() if fates else SendFault.NONE
+
+    def noted(sender: BatchSender, batch: EncodedBatch) -> None:
+        submit(sender, batch)
+        under_way.append(sender.in_flight)
+
+    monkeypatch.setattr(BatchSender, "most", 3)
+    monkeypatch.setattr(BatchSender, "submit", noted)
+    assert run(plan, broker, batch_size=10).sent == 600
+    assert max(under_way) == 3
 
 
 def test_everybody_reports_once() -> None:
