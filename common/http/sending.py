@@ -19,15 +19,14 @@ class BodyBudget:
 
     def __init__(self, most: int) -> None:
         self._share = Share(most)
+        # By identity of the body: how many, and the peer of the first, charged until the last ends.
         self._readers: dict[int, tuple[int, str]] = {}
 
     def hold(self, body: bytes, peer: str) -> bool:
-        """Begin to send a body; False where there is no room for it."""
+        """Begin to send a body; False where there is no room. Alone, a body of any size is sent."""
         readers, first = self._readers.get(id(body), (0, peer))
-        if not readers and self._share.used and not self._share.take(peer, len(body)):
+        if not readers and not self._share.take(peer, min(len(body), self._share.most)):
             return False
-        if not readers and not self._share.used:  # alone, a body of any size is sent
-            self._share.take(peer, min(len(body), self._share.most))
         self._readers[id(body)] = readers + 1, first
         return True
 

@@ -9,10 +9,11 @@ _TIMES_FREE = 3
 
 
 class Share:
-    """A limit of which no peer holds more than three times what is still free.
+    """A limit of which a peer may take until it holds three times what it leaves free.
 
-    One peer alone has three quarters of the limit, n busy peers have 3 / (3n + 1) each, and
-    1 / (3n + 1) stays free for others. A proxy in front is one peer.
+    So one peer has three quarters, n busy ones have 3 / (3n + 1) each, and 1 / (3n + 1) stays free.
+    Where nobody holds anything, a peer may take all; where it has nothing itself, the last unit. A
+    proxy in front is one peer.
     """
 
     def __init__(self, most: int) -> None:
@@ -21,11 +22,11 @@ class Share:
         self._held: Counter[str] = Counter()
 
     def take(self, peer: str, amount: int = 1) -> bool:
-        free, held = self.most - self.used, self._held[peer]
-        if amount > free or (held and held + amount > _TIMES_FREE * free):
+        left, holds = self.most - self.used - amount, self._held[peer] + amount
+        if left < 0 or (self.used and holds > max(_TIMES_FREE * left, 1)):
             return False
         self.used += amount
-        self._held[peer] = held + amount
+        self._held[peer] = holds
         return True
 
     def give_back(self, peer: str, amount: int = 1) -> None:

@@ -46,7 +46,7 @@ def test_queues_take_turns() -> None:
 
 def test_a_full_queue_takes_nothing_but_what_must_be_done() -> None:
     turns, gate = Threads(1, "answers"), threading.Event()
-    queue, began = Queue(turns, 2), threading.Event()
+    queue, began = Queue(turns, 3), threading.Event()
     first = queue.submit(lambda: (began.set(), gate.wait(DEADLINE)))
     assert began.wait(DEADLINE)
     waiting = [queue.submit(lambda: 1, peer="a") for _ in range(2)]
