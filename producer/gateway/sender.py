@@ -64,6 +64,11 @@ class BatchSender:
         """Whether another batch has to wait."""
         return self.in_flight >= self.most
 
+    @property
+    def failing(self) -> bool:
+        """Whether an attempt has failed of a batch that is not acknowledged yet."""
+        return any(batch.delivery is None or batch.attempts > 1 for batch in self._batches)
+
     def submit(self, encoded: EncodedBatch) -> None:
         now = self._clock.monotonic()
         batch = InFlightBatch(encoded, now, now)

@@ -23,9 +23,11 @@ from calmstream.producer.gateway.http.committer import Committer
 from calmstream.producer.gateway.metrics import Failure
 from calmstream.producer.gateway.sender import BatchSender
 
-POLL_SECONDS = 0.02
-CONNECT_SECONDS = 2.0
-RENEW_SECONDS = 30.0
+POLL_SECONDS = 0.02  # between two turns while batches are not settled
+IDLE_SECONDS = 0.5  # longest wait for a batch where all are settled
+CONNECT_SECONDS = 2.0  # between two attempts to connect
+RENEW_SECONDS = 30.0  # least age of a connection that is replaced after an error that lasts
+LOG_SECONDS = 60.0  # between two errors that are logged while sending fails
 
 _LOG = structlog.get_logger("calmstream.gateway")
 _LOST = {
@@ -48,8 +50,8 @@ class BatchDelivery:
 
     Memory: the bodies of at most ``BatchSender.most`` batches per plan, and 200 bytes for each
     other batch that waits. The committer gets each batch once, and whether it was acknowledged.
-    ``trouble`` is the latest error of the broker or of the disk, ``turned`` when the loop last
-    turned, on the monotonic clock.
+    ``turned`` is when the loop last turned, on the monotonic clock. Sending fails from an error of
+    the broker or of the disk until a batch is acknowledged and none that failed still waits.
     """
 
     def __init__(
@@ -69,7 +71,8 @@ class BatchDelivery:
         self._queues: dict[str, _PlanQueue] = {}
         self._sink: Sink | None = None
         self._attempted_at = -CONNECT_SECONDS
-        self.trouble: CalmstreamError | None = None
+        self._failed_at: float | None = None  # the latest error, while sending fails
+        self._logged_at = 0.0
         self.turned = clock.monotonic()
 
     def stop(self, seconds: float) -> None:
@@ -95,14 +98,24 @@ class BatchDelivery:
                 self._queues[digest].waiting.append(batch)
         self.turned = self._clock.monotonic()
         self._connect_if_due()
-        for each in self._queues.values():
-            self._step(each)
+        sent = [self._step(each) for each in self._queues.values()]
+        failing = any(each.sender.failing for each in self._queues.values())
+        if any(sent) and self._failed_at not in (None, self.turned) and not failing:
+            self._failed_at = None
+            _LOG.info("sending works again")
+
+    def _note(self, error: CalmstreamError) -> None:
+        """Log the first error, and then one a minute: each batch can have another text."""
+        if self._failed_at is None or self.turned - self._logged_at >= LOG_SECONDS:
+            self._logged_at = self.turned
+            _LOG.warning("sending fails", error=str(error))
+        self._failed_at = self.turned
 
     def _busy(self) -> bool:
         return any(each.waiting or each.sender.in_flight for each in self._queues.values())
 
     def _pause(self) -> float:
-        return POLL_SECONDS if self._busy() or self._stop_at is not None else 0.5
+        return POLL_SECONDS if self._busy() or self._stop_at is not None else IDLE_SECONDS
 
     def _connect_if_due(self) -> None:
         now = self._clock.monotonic()
@@ -111,7 +124,7 @@ class BatchDelivery:
             try:
                 self._sink = self._broker.sink()
             except (RecoverableError, FatalError) as error:
-                self.trouble = error
+                self._note(error)
 
     def _present_sink(self) -> Sink:
         if self._sink is None:
@@ -137,18 +150,21 @@ class BatchDelivery:
         )
         self._committer.settle(plan.digest, batch, False)
 
-    def _step(self, of: _PlanQueue) -> None:
+    def _step(self, of: _PlanQueue) -> bool:
+        """Return whether a batch was acknowledged."""
         present = self._spool.mark.present()
         self._send_waiting(of, present)
-        for acknowledged in of.sender.step():
-            self._committer.settle(of.plan.digest, acknowledged, True)
+        acknowledged = of.sender.step()
+        for each in acknowledged:
+            self._committer.settle(of.plan.digest, each, True)
         for batch, error in of.sender.take_failed():
+            self._note(error)
             if isinstance(error, FatalError):
-                self.trouble = error
                 self._renew()
-            if present >= over_at(of.plan, batch.encoded.period):
+            if present >= over_at(of.plan, batch.encoded.period):  # else the sender repeats it
                 of.sender.give_up(batch, Failure.EXPIRED, error)
                 self._lose(of.plan, batch.encoded, Failure.EXPIRED)
+        return bool(acknowledged)
 
     def _send_waiting(self, of: _PlanQueue, present: int) -> None:
         def lose(batch: SealedBatch, why: Failure) -> None:
@@ -166,10 +182,10 @@ class BatchDelivery:
             try:
                 encoded = self._spool.plans[of.plan.digest].body(batch)
             except RecoverableError as error:
-                self.trouble = error
+                self._note(error)
                 break
             except FatalError as error:
-                self.trouble = error
+                self._note(error)
                 lose(batch, Failure.DAMAGED)
                 continue
             of.waiting.popleft()

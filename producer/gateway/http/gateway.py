@@ -83,7 +83,6 @@ class Gateway:
         self._refused_origins: set[str] = set()
         self.stopping = False
         self._failure: BaseException | None = None
-        self._trouble = ""
         self._refusals: dict[str, str] = {}
         self._ended = threading.Event()
         self.counted = CountedPlans(broker, names, self._clock)
@@ -118,11 +117,7 @@ class Gateway:
         )
         self.committer = Committer(self._spool, loop, self.metrics, self._clock)
         self._delivery = BatchDelivery(
-            self._spool,
-            self.committer,
-            self._broker,
-            self._names,
-            self._clock,
+            self._spool, self.committer, self._broker, self._names, self._clock
         )
         await self._recover()
         threads = [
@@ -205,10 +200,6 @@ class Gateway:
         else:
             self.health.ready()
         self._say_refusals()
-        trouble = str(self._delivery.trouble or "")
-        if trouble != self._trouble:
-            self._trouble = trouble
-            self._log.warning("sending fails", error=trouble)
 
     def _say_refusals(self) -> None:
         """Say which plans cannot be served: their topics are wrong, or devices refuse them."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 
 import pytest
+from structlog.testing import capture_logs
 
 from calmstream.broker.transport import Sink
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
@@ -141,3 +142,46 @@ def test_after_a_lasting_error_the_connection_is_made_again() -> None:
     first, *others = made.sinks
     assert first.closed
     assert len(others) == 1
+
+
+@pytest.mark.parametrize("error", [DOWN, REFUSED])
+def test_each_outage_is_logged_once_and_its_end(error: CalmstreamError) -> None:
+    fails, works = ("sending fails", str(error)), ("sending works again", None)
+    down = True
+    made = Made(lambda i: error if down else i)
+    with capture_logs() as logs:
+        for number in (1, 2):
+            down = True
+            made.put(number)
+            for _ in range(3):
+                made.turn(0.1)
+            down = False
+            for _ in range(20):
+                made.turn(1.0)
+    assert made.settled() == {1: True, 2: True}
+    assert [(log["event"], log.get("error")) for log in logs] == [fails, works] * 2
+
+
+def test_a_long_outage_is_logged_once_a_minute_and_without_a_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def away(_: Made) -> Sink:
+        raise DOWN
+
+    monkeypatch.setattr(Made, "sink", away)
+    made = Made(lambda _: None)
+    with capture_logs() as logs:
+        for _ in range(130):
+            made.turn(1.0)
+    assert [log["event"] for log in logs] == ["sending fails"] * 3
+
+
+def test_an_outage_has_not_ended_when_its_batches_are_given_up() -> None:
+    made = Made(lambda _: DOWN)
+    made.put(1)
+    with capture_logs() as logs:
+        made.turn()
+        for _ in range(3):
+            made.turn(over_at(PLAN, 0) / 1000)
+    assert made.settled() == {1: False}
+    assert "sending works again" not in [log["event"] for log in logs]
