@@ -2,7 +2,8 @@
 
 Control characters, characters that change the direction or the form of others, and characters that
 nobody sees can make two texts look equal, or one look like another. The list is fixed, so that
-every version of every language agrees; `edge/typescript/src/text.ts` has the same.
+every version of every language agrees; `edge/typescript/src/text.ts` has the same. Labels of
+categories may be any text: :func:`visible` spells them out.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import re
 
 _ATTACHED = "\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef"
 """Joiners and variation selectors. Persian, Indic scripts and emoji need them after a character of
-their own; all these scripts begin at U+0590, after Latin, Greek and Cyrillic."""
+their own; all these scripts begin at U+0590, after Latin, Greek and Cyrillic. Refused, as other
+texts look the same: a selector before a joiner (rainbow flag) or in a keycap, tags (England)."""
 
 _HIDDEN = (
     "\x00-\x1f\x7f-\xa0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200b"
@@ -20,7 +22,9 @@ _HIDDEN = (
     "\U000e0000-\U000e00ff\U000e01f0-\U0010ffff"
 )
 
-_UNSEEN = re.compile(f"[{_HIDDEN}]|(?<![^\\x00-\u058f{_HIDDEN}{_ATTACHED}])[{_ATTACHED}]")
+# Visible characters from U+0590 on: a joiner or selector is seen only directly after one.
+_CARRIER = f"[^\\x00-\u058f{_HIDDEN}{_ATTACHED}]"
+_UNSEEN = re.compile(f"[{_HIDDEN}]|(?<!{_CARRIER})[{_ATTACHED}]")
 
 
 def unseen(text: str) -> str | None:

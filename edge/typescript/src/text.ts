@@ -7,8 +7,9 @@ const HIDDEN =
   "\\ufffe\\uffff\\u{13430}-\\u{1345f}\\u{1bca0}-\\u{1bca3}\\u{1d173}-\\u{1d17a}" +
   "\\u{e0000}-\\u{e00ff}\\u{e01f0}-\\u{10ffff}";
 
-/** Joiners and variation selectors count as seen after a character of their scripts, from U+0590 on. */
-const UNSEEN = new RegExp(`[${HIDDEN}]|(?<![^\\0-\\u058f${HIDDEN}${ATTACHED}])[${ATTACHED}]`, "u");
+/** Visible characters from U+0590 on. A joiner or selector is seen only directly after one. */
+const CARRIER = `[^\\0-\\u058f${HIDDEN}${ATTACHED}]`;
+const UNSEEN = new RegExp(`[${HIDDEN}]|(?<!${CARRIER})[${ATTACHED}]`, "u");
 
 /** Whether people can judge by a text: nothing in it is hidden, and nothing changes how the rest looks. */
 export function seen(text: string): boolean {

@@ -50,6 +50,8 @@ TEXTS = (
     # Joiners and variation selectors where a script needs them, and elsewhere.
     "می\u200cخواهیم", "क\u094d\u200dष", "👩\u200d💻", "❤\ufe0f", "葛\U000e0100",
     "pay\u200dpal", "\u200cا", "ا\u200c\u200dب", "а\u200cб", "1\ufe0f", "é\U000e0100",
+    # Emoji that look the same without.
+    "❤\ufe0f\u200d🔥", "1\ufe0f\u20e3", "©\ufe0f",
     # Control characters, blanks that are no U+0020, directions, fillers, tags, private use.
     "a\nb", "\x00", "a\x1b[2J", "a\x7f", "a\x85", "a\xa0b", "a\xadb", "a\u034fb", "a\u061c",
     "\u115f", "a\u180eb", "a\u2003b", "a\u200bb", "a\u200e", "a\u2028b", "a\u202eb", "a\u202fb",
