@@ -17,7 +17,8 @@ OF_SET: Mapping[str, Callable[[Manifest], Any]] = {
     "method": lambda m: m.method,
     "epsilon": lambda m: m.epsilon,
 }
-"""What a target says of a set, beside its output namespace."""
+"""Columns that a file or database adds to OF_CELL, from a set's manifest; ``offsets`` are the
+terms of ``revision``. The output namespace stands beside them."""
 
 
 @dataclass(frozen=True, slots=True)

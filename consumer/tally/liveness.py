@@ -80,9 +80,9 @@ class Liveness:
             self._note(partition, -1, False, now)
         slow = self._stalled(stall_seconds / 2, now)
         self._context.health.stuck(f"{slow[0]} stands still" if slow else "")
-        for partition in self._stalled(stall_seconds, now):
+        if stalled := self._stalled(stall_seconds, now):
             raise FatalError(
-                f"{partition} has not advanced for {stall_seconds:g} s and is not at its end; "
+                f"{stalled[0]} has not advanced for {stall_seconds:g} s and is not at its end; "
                 "are its brokers up?"
             )
 

@@ -46,7 +46,10 @@ class Membership:
         return chunks
 
     def keep_alive(self) -> None:
-        """Keep membership and health alive in a long operation: poll with everything paused."""
+        """Keep membership and health alive in a long operation: poll, and read no records.
+
+        Active partitions are paused meanwhile; the reader pauses new ones itself.
+        """
         self._context.health.turned()
         if self._clock.monotonic() - self._last_poll < _BEAT_SECONDS:
             return

@@ -1,4 +1,4 @@
-"""The metrics of a producer. Nothing here says of which group a single report was, but batches."""
+"""The metrics of a producer. Groups are named of whole batches only, never of a single report."""
 
 from __future__ import annotations
 
