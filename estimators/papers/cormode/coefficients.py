@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from itertools import combinations
+from itertools import combinations, product
 from math import prod
 from typing import ClassVar
 
@@ -40,8 +40,8 @@ from calmstream.estimators.view import View
 Key = tuple[Attributes, tuple[int, ...]]
 """A coefficient: the attributes it touches and its non-zero factors."""
 
-Way = tuple[int, int]  # to a coefficient: number of a view, harmonic of its distribution
-Share = tuple[Key, int, float]  # coefficient, harmonic of a view, weight among all ways to it
+Way = tuple[int, int]  # one estimate of a coefficient: a view's number, a harmonic of its table
+Share = tuple[Key, int, float]  # coefficient, harmonic of a view, weight among all its estimates
 KEPT_CELLS = 256  # of a table whose angles are cached for tables of the same shape
 
 
@@ -103,16 +103,20 @@ class CoefficientModel(LinearModel):
         self._binary = self._views[0].kind == "parity"
         self._reports = np.array([one.reports for one in counted])
         self._weight = self._reports * precisions([one.mechanism for one in counted])
+        # A view's estimated table and its `Covariance`: diag(diagonal) - factors factors^T.
         self._evidence = cache(lambda number: counted[number].evidence())
         self._ways: dict[Attributes, dict[Key, list[Way]]] = defaultdict(dict)
         for number, view in enumerate(self._views):
             for harmonic, key in harmonics(view, plan.domain):
                 self._ways[key[0]].setdefault(key, []).append((number, harmonic))
 
-    def _scale(self, attributes: Attributes) -> float:
-        """Return 1 divided by the number of cells or, for parities, of bit patterns."""
+    def _widths(self, attributes: Attributes) -> list[int]:
+        """Return each attribute's number of labels or, for parities, of bit patterns."""
         shape = self._domain.shape(attributes)
-        return 1.0 / prod(power_of_two(r) if self._binary else r for r in shape)
+        return [power_of_two(r) if self._binary else r for r in shape]
+
+    def _scale(self, attributes: Attributes) -> float:
+        return 1.0 / prod(self._widths(attributes))
 
     def _phase(self, key: Key, attributes: Attributes) -> Floats:
         axes = tuple(attributes.index(i) for i in key[0])
@@ -122,13 +126,16 @@ class CoefficientModel(LinearModel):
         return turns(shape, axes, key[1], self._binary)
 
     def _allowed(self, attributes: Attributes) -> Iterator[tuple[Key, list[Way]]]:
-        """Yield the coefficients of a table, except the constant, and the ways that may serve."""
-        wanted = frozenset(attributes)
+        """Yield the coefficients of a table, except the constant, and their estimates, if any."""
+        wanted, owners = frozenset(attributes), self._owners
         for size in range(1, len(attributes) + 1):
             for subset in combinations(attributes, size):
-                for key, ways in self._ways.get(subset, {}).items():
-                    owners = self._owners
+                collected, widths = self._ways.get(subset, {}), self._widths(subset)
+                for key, ways in collected.items():
                     yield key, [w for w in ways if owners is None or wanted <= owners[w[0]]]
+                if len(collected) < prod(r - 1 for r in widths):  # a plan may lack some views
+                    keys = ((subset, b) for b in product(*(range(1, r) for r in widths)))
+                    yield from ((key, []) for key in keys if key not in collected)
 
     def _shares(self, attributes: Attributes) -> tuple[dict[int, list[Share]], list[Key]]:
         """Return each view's weighted harmonics for a table, and coefficients without reports."""
@@ -155,8 +162,8 @@ class CoefficientModel(LinearModel):
     def estimate(self, attributes: Attributes) -> Estimate:
         """Return the raw table, which need not sum to 1 where bit patterns are no code.
 
-        A coefficient without reports counts as 0 with variance 1, its largest possible squared
-        error.
+        A coefficient without reports, or of no view, counts as 0 with variance 1, its largest
+        possible squared error.
         """
         require_at_most(self._k, attributes, self._domain, self._method)
         cells = self._domain.size(attributes)
@@ -180,8 +187,7 @@ class CoefficientModel(LinearModel):
         self, attributes: Attributes, shares: Mapping[int, Sequence[Share]], unknown: int
     ) -> tuple[Floats, Floats]:
         """Return table and variances by one transform; all cells have the same variance."""
-        shape = self._domain.shape(attributes)
-        widths = tuple(power_of_two(r) for r in shape)
+        shape, widths = self._domain.shape(attributes), self._widths(attributes)
         step = {i: prod(widths[a + 1 :]) for a, i in enumerate(attributes)}
         spectrum = np.zeros(prod(widths))
         spectrum[0] = 1.0
@@ -189,8 +195,8 @@ class CoefficientModel(LinearModel):
         for view, parts in shares.items():
             table, own = self._evidence(view)
             difference = float(table[0] - table[1])
-            known = own.factors[0] - own.factors[1]
-            variance = float(own.diagonal.sum() - known @ known)
+            factor = own.factors[0] - own.factors[1]
+            variance = float(own.diagonal.sum() - factor @ factor)
             for key, _, share in parts:
                 place = sum(step[i] * mask for i, mask in zip(*key, strict=True))
                 spectrum[place] += share * difference
@@ -209,8 +215,8 @@ class CoefficientModel(LinearModel):
         for view, parts in shares.items():
             own = self._evidence(view)[1]
             operator = self._operator(view, parts, attributes)
-            known = operator @ own.factors
-            total += (operator * own.diagonal) @ operator.T - known @ known.T
+            factors = operator @ own.factors
+            total += (operator * own.diagonal) @ operator.T - factors @ factors.T
         for key in unknown:
             turns = self._phase(key, attributes)
             total += np.cos(2.0 * np.pi * (turns[:, None] - turns))
@@ -218,7 +224,7 @@ class CoefficientModel(LinearModel):
 
 
 class CoefficientMethod:
-    """A method of coefficients: `fit`."""
+    """The base class of methods whose views are coefficients; a report serves all tables."""
 
     name: ClassVar[str]
     baseline: ClassVar[bool] = False

@@ -148,6 +148,23 @@ def test_answers_of_a_character_model_agree_with_brute_force() -> None:
         assert model.estimate(attributes).table == pytest.approx(truth, abs=1e-12)
 
 
+@pytest.mark.parametrize("method", ["inp-ht", "characters"])
+def test_a_coefficient_of_no_view_is_as_uncertain_as_one_without_reports(method: str) -> None:
+    plan, _ = draft(mixed_domain(3, 3, 3), "1", 3000, 2, method)
+    codes = np.random.default_rng(1).integers(0, 3, (3000, 3)).astype(np.uint16)
+    counted = views_of(plan, collect(plan, codes, np.random.SeedSequence(2), exact=True))
+    absent = CoefficientModel(plan, [one for i, one in enumerate(counted) if i % 3])
+    empty = [one if i % 3 else one._replace(reports=0) for i, one in enumerate(counted)]
+    unreported = CoefficientModel(plan, empty)
+    for attributes in plan.marginals:
+        found, expected = absent.estimate(attributes), unreported.estimate(attributes)
+        assert found.table == pytest.approx(expected.table)
+        assert found.variance == pytest.approx(expected.variance)
+        spread = absent.covariance(attributes)
+        assert spread == pytest.approx(unreported.covariance(attributes), abs=1e-12)
+        assert np.diag(spread) == pytest.approx(found.variance)
+
+
 def test_two_binary_attributes_give_the_normal_test() -> None:
     margins = np.array([0.3, 0.7]), np.array([0.6, 0.4])
     gap = 0.05
