@@ -80,45 +80,49 @@ def grouped(
 
 def _answer(model: Model, attributes: tuple[int, ...], own: Sequence[Grouping]) -> GroupedTable:
     """Return the cells of groups, row-major over ascending attributes: shape (cells,)."""
-    marginal = model.marginal(attributes)
-    members = [one.member for one in own]
-    shape = tuple(member.shape[1] for member in members)
-    table = raw = contract(marginal.table.reshape(shape), members).ravel()
-    summed, small = table.size < marginal.table.size, table.size <= MAX_COVARIANCE_CELLS
-    if marginal.reports and summed and not small:
+    marginal, members = model.marginal(attributes), [one.member for one in own]
+
+    def sums(cells: Floats) -> Floats:
+        return contract(cells.reshape([member.shape[1] for member in members]), members).ravel()
+
+    table = raw = sums(marginal.table)
+    cells, reports = marginal.table.size, marginal.reports
+    summed, small = table.size < cells, table.size <= MAX_COVARIANCE_CELLS
+    if reports and summed and not small:
         raise InvalidInput(f"a table of {table.size:,} groups; at most {MAX_COVARIANCE_CELLS:,}")
-    spread, independent = None, False
-    if small and marginal.reports:
-        if isinstance(model, GroupedAnswers):
-            table, spread = model.grouped(attributes, members)
-            raw = table
-        elif (
-            isinstance(model, LinearAnswers)
-            and "covered" in marginal.flags
-            and marginal.table.size <= MAX_COVARIANCE_CELLS
-        ):
-            raw = contract(model.unclipped(attributes).reshape(shape), members).ravel()
-            spread = contract_both(model.covariance(attributes), members)
-            table = project(raw[None])[0] if summed else table
-    if spread is None:
+    known, covariance = small and reports > 0, None
+    linear = "covered" in marginal.flags and cells <= MAX_COVARIANCE_CELLS
+    projected = independent = False
+    if known and isinstance(model, GroupedAnswers):
+        table, covariance = model.grouped(attributes, members)
+        raw = table
+    elif known and linear and isinstance(model, LinearAnswers):
+        raw = sums(model.unclipped(attributes))
+        covariance = contract_both(model.covariance(attributes), members)
+        table = project(raw[None])[0] if summed else table
+        projected = True
+    if covariance is None:
         # Nothing else is known: the errors of the cells count as independent.
-        independent = marginal.reports > 0
-        variance = contract(np.square(marginal.stderr).reshape(shape), members).ravel()
-        spread = np.diag(variance) if small else None
+        independent = reports > 0
+        variance = sums(np.square(marginal.stderr))
+        covariance = np.diag(variance) if small else None
     else:
-        variance = np.maximum(np.diag(spread), 0.0)
+        variance = np.maximum(np.diag(covariance), 0.0)
     stderr = np.sqrt(variance)
-    flags = _flags(marginal, table, raw, stderr)
+    flags = _flags(marginal, table, raw, stderr, projected=projected)
     if independent and summed:
         flags = (*flags, APPROXIMATE)
-    return GroupedTable((), (), table, raw, spread, stderr, marginal.reports, flags, independent)
+    return GroupedTable((), (), table, raw, covariance, stderr, reports, flags, independent)
 
 
-def _flags(marginal: Marginal, table: Floats, raw: Floats, stderr: Floats) -> tuple[str, ...]:
+def _flags(
+    marginal: Marginal, table: Floats, raw: Floats, stderr: Floats, *, projected: bool
+) -> tuple[str, ...]:
+    """Return the flags; a table not ``projected`` from ``raw`` is clipped if its marginal is."""
     flags = [flag for flag in marginal.flags if flag not in ("clipped", "noise")]
     if "covered" not in flags and "modelled" not in flags and marginal.reports:
         flags.append("modelled")
-    clipped = "clipped" in marginal.flags and table is raw
+    clipped = "clipped" in marginal.flags and not projected
     if clipped or (np.abs(table - raw) > CLIPPED_STDERRS * stderr).any():
         flags.append("clipped")
     if marginal.reports == 0 or is_noise(table, stderr):
@@ -163,6 +167,7 @@ def conditional(joint: GroupedTable, given: Sequence[str]) -> GroupedTable:
 
 
 def first_groups(found: GroupedTable, names: Sequence[str]) -> GroupedTable:
+    """Return the part of a table in the first group of some attributes, without its covariance."""
     for name in names:
         axis = found.attributes.index(name)
         found = replace(
@@ -171,6 +176,7 @@ def first_groups(found: GroupedTable, names: Sequence[str]) -> GroupedTable:
             labels=found.labels[:axis] + found.labels[axis + 1 :],
             table=np.take(found.table, 0, axis),
             raw=np.take(found.raw, 0, axis),
+            covariance=None,
             stderr=np.take(found.stderr, 0, axis),
         )
     return found
@@ -210,4 +216,5 @@ def difference(after: GroupedTable, before: GroupedTable) -> GroupedTable:
         stderr=np.sqrt(np.square(after.stderr) + np.square(before.stderr)),
         reports=after.reports + before.reports,
         flags=(*dict.fromkeys(flags), "difference", "raw"),
+        independent=after.independent or before.independent,
     )

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators import methods
-from calmstream.estimators.analysis.grouped import GroupedTable, conditional, difference, grouped
+from calmstream.estimators.analysis.grouped import (
+    GroupedTable,
+    conditional,
+    difference,
+    first_groups,
+    grouped,
+)
 from calmstream.estimators.analysis.grouping import parse
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.methods.base import Model
@@ -87,6 +95,7 @@ def test_a_combination_without_mass_says_nothing() -> None:
     found = conditional(joint, ["a"])
     assert found.table.tolist() == [[0.0, 0.0], [0.5, 0.5]]
     assert found.stderr[0].tolist() == [1.0, 1.0]
+    assert first_groups(joint, ["a"]).covariance is None  # its shape would be that of all groups
     for given in ([], ["a", "b"], ["c"], ["a", "a"]):
         with pytest.raises(InvalidInput, match="expected some, not all"):
             conditional(joint, given)
@@ -98,6 +107,8 @@ def test_a_difference_has_both_errors(model: Model) -> None:
     assert change.table == pytest.approx(one.raw - other.raw)
     assert change.stderr == pytest.approx(np.hypot(one.stderr, other.stderr))
     assert change.reports == one.reports + other.reports
+    assert not difference(replace(one, independent=False), other).independent
+    assert difference(replace(one, independent=False), replace(other, independent=True)).independent
     with pytest.raises(InvalidInput, match="same attributes and labels"):
         difference(one, ask(model, "a1"))
 
