@@ -17,8 +17,8 @@ _CANDIDATES = (GRR, HadamardResponse, OUE, SUE, OLH, SubsetSelection)
 def adaptive(epsilon: str, cells: int) -> GRR | OUE:
     """Return GRR or OUE, whichever has the smaller variance of rare values (CALM, section 4.2).
 
-    It is GRR if L - 2 < 3 e^epsilon, where L is the number of cells; by the integer weight in place
-    of e^epsilon, so that every machine makes the same choice.
+    It is GRR if L - 2 < 3 e^epsilon, where L is the number of cells; in integers, `OTHER` for 1 and
+    `exp_weight` for e^epsilon in the same unit, so that every machine makes the same choice.
     """
     small = (cells - 2) * OTHER < 3 * exp_weight(epsilon)
     return GRR(epsilon, cells) if small else OUE(epsilon, cells)

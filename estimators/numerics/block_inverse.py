@@ -66,10 +66,10 @@ def _square_unmix(observed: Floats, factors: Sequence[AxisChannel]) -> Floats:
 
 
 def noise(observed: Floats, factors: Sequence[AxisChannel], n: int) -> Floats:
-    """Return an unbiased estimate of each cell's variance, from observed frequencies.
+    """Return each cell's estimated variance, from observed frequencies: unbiased, then cut at 0.
 
     A report y adds ``g(y, x) / n`` to cell x, g the entry of the inverse: given the data, the
-    variance is ``(E g^2 - f) / n`` at the true frequency f. Negative estimates become 0.
+    variance is ``(E g^2 - f) / n`` at the true frequency f.
     """
     variance: Floats = _square_unmix(observed, factors) - unmix(observed, factors)
     return np.maximum(variance, 0.0) / n
@@ -88,8 +88,3 @@ def expected_sse(factors: Sequence[AxisChannel], n: int) -> float:
     (docs/methods/whole-records.md).
     """
     return (prod(f.moment for f in factors) - 1.0) / n
-
-
-def fold_axis(cube: Floats, axis: int, matrix: Floats) -> Floats:
-    """Multiply one axis by a matrix; the length of the axis becomes the matrix's number of rows."""
-    return np.moveaxis(np.tensordot(matrix, cube, axes=(1, axis)), 0, axis)

@@ -15,7 +15,10 @@ from calmstream.estimators.view import View
 
 
 class Margins:
-    """One row of counter frequencies for each attribute; ``labels`` as of `labels_of`."""
+    """One row of counter frequencies for each attribute; ``labels`` as of `labels_of`.
+
+    ``period``: windows of a season, or 0; ``restart``: as of `LevelCandidates`, of one view.
+    """
 
     def __init__(
         self,
@@ -28,6 +31,7 @@ class Margins:
     ) -> None:
         sizes = np.array(domain.cardinalities)
         width = int(sizes.max())
+        # From a label's place among all labels to its place among rows of equal width.
         shift = np.arange(len(sizes)) * width - np.cumsum([0, *sizes])[:-1]
         self.holds = np.zeros((len(sizes), len(views)), bool)
         self._places = labels.copy()  # of each counter, among the labels of all rows
@@ -36,18 +40,19 @@ class Margins:
             self.holds[list(view.attributes), number] = True
             self._places[:, number] += shift[list(view.attributes)][:, None]
         self._each = mechanism.cells / sizes  # cells of a view with one label
-        free = np.maximum(sizes - float(mechanism.fixed_total), 1.0)
-        self.series = Series(restart / self._each, free, width, period)
+        directions = np.maximum(sizes - float(mechanism.fixed_total), 1.0)  # in which a row varies
+        self.series = Series(restart / self._each, directions, width, period)
         self._n, self._counts = np.zeros(len(sizes)), np.zeros((len(sizes), width))
         self._score = np.zeros_like(self.series.evidence)
 
     def score(self, window: int, n: Floats, counts: Floats, noise: Floats) -> Floats:
-        """Return the log density of a window, given reports, counters and noise of each view."""
+        """Return a window's log density by candidate, from each view's reports, counters, noise."""
         sums = np.zeros(self._counts.size)
         for places in self._places:
             sums += np.bincount(places.ravel(), counts.ravel(), sums.size)
         self._n, self._counts = self.holds @ n, sums.reshape(self._counts.shape)
         seen = Weighted(self._n, self._counts / np.maximum(self._n, 1.0)[:, None])
+        # A label's variance with one report: its number of cells times its views' mean noise.
         own = self._each * (self.holds @ noise) / np.maximum(self.holds.sum(axis=1), 1)
         expected = self.series.predict(window)
         self._score = self.series.score(seen, expected, np.maximum(own, 1e-12))

@@ -22,7 +22,7 @@ MEMORY = 1 - 1 / 256
 
 
 class Series:
-    """The candidates of some rows, and their evidence; ``free`` directions of each row."""
+    """The candidates of some rows, and their evidence; ``free`` directions in which each varies."""
 
     def __init__(self, restart: Floats, free: Floats, width: int, period: int) -> None:
         self.free = free

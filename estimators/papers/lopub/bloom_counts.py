@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from calmstream.estimators.mechanisms.base import Counts
 
 Ones = NDArray[np.float32]
-"""Shape (rows, n): for each of n reports the constant 1, then the ones of every value."""
+"""Shape (rows, n): for each of n reports the constant 1, then the ones of every value: the number
+of 1s in the report at the bits of that value's filter."""
 
 Table = tuple[int, ...]
 _BLOCK_ENTRIES = 1 << 18  # products in memory while reports are counted (1 MiB of float32)

@@ -1,7 +1,7 @@
 """Bloom filters with randomised response on every bit, as in LoPub and RAPPOR.
 
 The regression of `lasso` needs little of a report: for every combination of values of some
-attributes, counters add up the product over attributes of the ones among the bits of the value.
+attributes, counters add up the product over attributes of the value's ones (`bloom_counts`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from calmstream.estimators.mechanisms.base import (
 from calmstream.estimators.mechanisms.bits import random_rows, row_bytes
 from calmstream.estimators.mechanisms.covariance import independent_noise, sum_out
 from calmstream.estimators.mechanisms.support import OTHER, require_integer
-from calmstream.estimators.numerics.block_inverse import fold_axis
 from calmstream.estimators.papers.castell.joint_tables import (
     JointTables,
     RecordMechanism,
@@ -42,6 +41,7 @@ from calmstream.estimators.papers.castell.joint_tables import (
 from calmstream.estimators.papers.castell.product_grr import check_axes
 from calmstream.estimators.papers.lopub.bloom_counts import add_products
 from calmstream.estimators.papers.lopub.bloom_filters import Facts, comparisons, facts, filter_rows
+from calmstream.estimators.papers.lopub.lasso import fold_axis
 from calmstream.estimators.randomness import Randomness, exp_weight, parse_epsilon
 
 BITS, HASHES = 64, 5
@@ -161,7 +161,7 @@ class BloomRR(RecordMechanism):
         return np.stack([add_products([o[:, rows] for o in ones], self.tables) for rows in chosen])
 
     def ones(self, reports: Reports) -> list[NDArray[np.float32]]:
-        """Return per axis every report's ones among the bits of every value, after a row of 1."""
+        """Return per axis the ones of every value in every report, after a row of 1: `Ones`."""
         found = []
         for i, filters in enumerate(self.filters):
             rows = np.unpackbits(reports[f"b{i}"], axis=1, count=self.bits, bitorder="little")

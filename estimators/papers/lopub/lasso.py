@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.estimators.marginal import Floats
-from calmstream.estimators.numerics.block_inverse import fold_axis
 
 MAX_STEPS = 5000  # of gradient descent; it bounds the time, and the last iterate is returned
 TOLERANCE = 1e-8  # the solver stops when a step changes no cell by this much
@@ -50,6 +49,11 @@ def nonnegative_lasso(
         extrapolated = successor + (momentum - 1.0) / next_momentum * change
         iterate, momentum = successor, next_momentum
     return iterate
+
+
+def fold_axis(cube: Floats, axis: int, matrix: Floats) -> Floats:
+    """Multiply one axis by a matrix; the length of the axis becomes the matrix's number of rows."""
+    return np.moveaxis(np.tensordot(matrix, cube, axes=(1, axis)), 0, axis)
 
 
 def expectation_maximisation(likelihoods: Sequence[Floats], start: Floats) -> Floats:

@@ -34,7 +34,7 @@ PENALTY = 1.0  # default penalty of the Lasso, in standard deviations of the noi
 
 
 class LoPub:
-    """LoPub without EM (``lopub``); ``tables`` are of `choose_tables`."""
+    """LoPub without EM (``lopub``); the parameter ``tables``: see `choose_tables`."""
 
     name: ClassVar[str] = "lopub"
     note: ClassVar[Note] = Note(
