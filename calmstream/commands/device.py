@@ -16,15 +16,15 @@ from calmstream.common.errors import InvalidInput
 from calmstream.estimators.plan import Plan
 from calmstream.output import say
 from calmstream.producer.device.assignment import place
-from calmstream.producer.device.history import Sent
+from calmstream.producer.device.history import MAX_SENT, Sent
 from calmstream.producer.device.ledger import DeviceState
 from calmstream.producer.device.policy import Policy, Status
 from calmstream.producer.device.recorder import Recorder
-from calmstream.producer.device.report import MOST_VALUES, decoded
+from calmstream.producer.device.report import decoded
 from calmstream.producer.device.reporter import Reporter
 from calmstream.producer.device.store import FileStore, MemoryStore
 
-MOST_WINDOWS = 10_000
+_MOST_ENDS = 8  # lines that say until when past reports count
 _WHY = {
     Status.WITHDRAWN: "the person has withdrawn",
     Status.REFUSED: "the device does not accept the plan now",
@@ -56,7 +56,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run_view(args: argparse.Namespace) -> int:
     state = _store(args.store).read()
     plans = {plan.digest: plan for plan in map(arguments.load_plan, args.plans)}
-    say(f"Reports of this device: {len(state.history)} (the latest 200 are kept)")
+    say(f"Reports of this device: {len(state.history)} (the latest {MAX_SENT} are kept)")
     for sent in state.history:
         say("", *_left(sent, plans.get(sent.digest)))
     say("", *_may_cost(state, wall_clock() // 1000))
@@ -86,7 +86,7 @@ def run_preview(args: argparse.Namespace) -> int:
         say("  This store keeps no values: the application gives them when it reports.")
     say(
         f"  It is changed at random before it leaves. It costs epsilon {plan.epsilon}.",
-        f"  {_when(recorder.reporter, wall_clock())}",
+        f"  {_when(recorder.reporter, where.slot, wall_clock())}",
         *_may_cost(copy.read(), wall_clock() // 1000),
     )
     return 0
@@ -120,17 +120,19 @@ def _may_cost(state: DeviceState, now: int) -> Iterator[str]:
             f"{policy.span_days} days all reports together cost at most {policy.span_epsilon}."
         )
     ends = [(r.counts_from + policy.span_seconds, r.epsilon) for r in state.totals.recent]
-    for end, epsilon in [each for each in ends if each[0] > present][:MOST_VALUES]:
+    for end, epsilon in [each for each in ends if each[0] > present][:_MOST_ENDS]:
         yield f"  {epsilon} of it counts until {arguments.utc(end)}"
 
 
-def _when(reporter: Reporter, now: int) -> str:
+def _when(reporter: Reporter, slot: int, now: int) -> str:
     why = reporter.status(now)
     if why is Status.READY:
         return "It may leave now."
-    plan, window = reporter.plan, reporter.plan.window_at(now)
-    last = min(plan.windows, max(window, 0) + 2 * plan.guarantee.windows + 1)
-    for t in range(max(window + 1, 0), min(last, window + MOST_WINDOWS)):
+    plan, every = reporter.plan, reporter.plan.guarantee.windows
+    following = max(plan.window_at(now) + 1, 0)
+    first = following + (slot - following) % every
+    # A device reports in windows of its slot only: these are the next two.
+    for t in range(first, min(plan.windows, first + 2 * every), every):
         why = reporter.status(plan.window_start(t))
         if why is Status.READY:
             return f"It may leave from {arguments.utc(plan.window_start(t) // 1000)} on."

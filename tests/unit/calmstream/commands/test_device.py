@@ -12,7 +12,7 @@ from calmstream.commands import device
 from calmstream.estimators.plan import Guarantee
 from calmstream.estimators.randomness import SystemRandomness
 from calmstream.producer.device.assignment import place
-from calmstream.producer.device.report import Report, perturbed
+from calmstream.producer.device.report import MOST_VALUES, Report, perturbed
 from tests.support.producer import START, make_plan
 from tests.unit.calmstream.conftest import Command
 
@@ -93,9 +93,9 @@ def test_the_words_are_the_values_that_a_report_speaks_for(group: int) -> None:
             for i in likely
         ]
         text = device.decoded(PLAN, report.encode(PLAN))
-        shown = ", ".join(named[: device.MOST_VALUES])
+        shown = ", ".join(named[:MOST_VALUES])
         assert text.startswith(f"one of: {shown}" if named else "no value")
-        more = len(named) - device.MOST_VALUES
+        more = len(named) - MOST_VALUES
         assert (f" and {more} more" in text) == (more > 0)
         seen.add(text)
     assert len(seen) > 1
@@ -111,6 +111,18 @@ def test_preview_says_when_the_next_report_would_leave_and_about_what(shown: Sho
     assert f"It may leave from {following} on." in shown("preview", shown.path, shown.plan)
     shown.now = (START + 40 * DAY) * 1000
     assert "None will leave: the plan is over." in shown("preview", shown.path, shown.plan)
+
+
+def test_a_report_more_than_10_000_windows_ahead_is_announced(shown: Shown) -> None:
+    plan = make_plan(windows=30_000, guarantee=Guarantee("w-event", 10_000))
+    shown.plan.write_bytes(plan.to_bytes())
+    slot = place(plan, shown.store.read().secret).slot
+    shown.now = plan.window_start(-20_000)
+    starts = [arguments.utc(plan.window_start(t) // 1000) for t in (slot, slot + 10_000)]
+    assert f"It may leave from {starts[0]} on." in shown("preview", shown.path, shown.plan)
+    shown.now = plan.window_start(slot)
+    Reporter(plan, shown.store, clock=lambda: shown.now, allow_unsigned=True).report(RECORD)
+    assert f"It may leave from {starts[1]} on." in shown("preview", shown.path, shown.plan)
 
 
 def test_preview_shows_what_a_recorder_keeps_of_the_devices_own_view(shown: Shown) -> None:
