@@ -91,10 +91,10 @@ def show(found: Sequence[PlanStatus], refused: dict[str, str], console: Console)
         shown = ("-",) * len(numbers) if status.unread else numbers
         table.add_row(status.plan.name, *shown, Text(status.health, colour))
     console.print(table)
-    reasons = {status.plan.name: status.reason for status in found if status.reason} | refused
+    reasons = [*((s.plan.name, s.reason) for s in found if s.reason), *refused.items()]
     if reasons:
         console.print()
-    for name, why in reasons.items():
+    for name, why in reasons:
         console.print(f"{name}: {why}", style="red")
 
 

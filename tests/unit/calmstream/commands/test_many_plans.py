@@ -97,6 +97,13 @@ def test_a_plan_whose_certificate_has_ended_is_refused_by_devices() -> None:
     assert signed(over, statement, end + 1) == over
 
 
+def test_two_plans_of_one_name_have_a_reason_each() -> None:
+    console = Console(width=80, record=True)
+    why = ("no topic", "2 finals are missing")
+    show([PlanStatus(make_plan(), "fault", w, 0, 5, 0, 0, None, 0) for w in why], {}, console)
+    assert all(f"edge-test: {w}" in console.export_text(clear=False) for w in why)
+
+
 def test_the_table_fits_a_narrow_terminal_and_says_why() -> None:
     plan = make_plan(name="a-long-name-of-a-plan")
     longest = PlanStatus(make_plan(name="x" * 48), "well", "", 5, 5, 1, 0, 1_700_000_000, 0)
