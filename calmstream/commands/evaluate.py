@@ -39,6 +39,13 @@ UNCORRECTED = (
 )
 """Note on methods that publish raw tables, whose errors are not comparable with those of others."""
 
+_NO_EFFECT = {
+    "with --stream": ("repeats", "ranges", "tallies", "pilot"),
+    "with --synthetic": ("ranges", "tallies", "pilot", "time", "window"),
+    "without --stream": ("time", "window"),
+}
+"""Options that a form of the measurement does not read."""
+
 _SAME = ("method", "epsilon", "n")
 _RESULT = (*_SAME, "sse_mean", "points", "tv_mean", "coverage")
 _RANGES = (*_SAME, *RangeQuestions.names)
@@ -50,27 +57,17 @@ _WORDS = ("attribute", "epsilon", "n", "words", "seen", "false", "points", "cove
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", metavar="DATA", help="a table: CSV, Parquet, JSON lines, Excel")
     parser.add_argument(
-        "--method",
-        required=True,
-        type=arguments.names,
-        metavar="M[,M]",
-        help="methods to compare",
+        "--method", required=True, type=arguments.names, metavar="M[,M]", help="methods to compare"
     )
     parser.add_argument(
-        "--epsilon",
-        required=True,
-        type=arguments.names,
-        metavar="E[,E]",
+        "--epsilon", required=True, type=arguments.names, metavar="E[,E]",
         help="privacy loss of a report",
-    )
+    )  # fmt: skip
     parser.add_argument("--k", required=True, type=arguments.positive, help="size of the marginals")
     parser.add_argument(
-        "--users",
-        required=True,
-        type=arguments.users,
-        metavar="N[,N]",
+        "--users", required=True, type=arguments.users, metavar="N[,N]",
         help=f"devices to draw, at most {arguments.MAX_DEVICES:,}",
-    )
+    )  # fmt: skip
     arguments.add(parser, "--json")
     _add_questions(parser)
     _add_collection(parser)
@@ -95,29 +92,29 @@ def _add_questions(parser: argparse.ArgumentParser) -> None:
         "in their order",
     )
     parser.add_argument(
-        "--targets",
-        type=arguments.positive,
-        default=50,
-        help="number of marginals (default: %(default)s)",
+        "--targets", type=arguments.positive, default=50, help="number of marginals (default: 50)"
     )
-    parser.add_argument(
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument(
         "--synthetic",
         action="store_true",
         help="measure marginals of 1 to 4 attributes of made-up records, beside the answers",
     )
+    form.add_argument(
+        "--stream",
+        action="store_true",
+        help="collect --users devices in each window, and compare finals, totals and current sets",
+    )
 
 
 def _add_collection(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--repeats", type=arguments.positive, default=5, help="repetitions (default: %(default)s)"
-    )
+    parser.add_argument("--repeats", type=arguments.positive, help="repetitions (default: 5)")
     parser.add_argument(
         "--seed", type=int, default=0, help="seed of all random draws (default: %(default)s)"
     )
     parser.add_argument(
         "--tallies",
         choices=("devices", "law"),
-        default="devices",
         help="devices: perturb every record (default); law: draw the counts from their exact "
         "distribution, which is faster",
     )
@@ -128,25 +125,22 @@ def _add_collection(parser: argparse.ArgumentParser) -> None:
         help="share of the devices that report first, for a method that learns from a pilot "
         "(default: 0.1 for rr-clusters, no pilot for noise-aware)",
     )
-    stream = parser.add_argument_group("a table whose records have a time")
-    stream.add_argument(
-        "--stream",
-        action="store_true",
-        help="collect --users devices in each window, and compare finals, totals and current sets",
-    )
+    stream = parser.add_argument_group("with --stream: a table whose records have a time")
     stream.add_argument(
         "--time", metavar="COLUMN", help="column with times (default: the first one)"
     )
     stream.add_argument(
-        "--window",
-        type=arguments.positive_duration,
-        default="1d",
-        metavar="DUR",
-        help="length of a window, such as 6h (default: %(default)s)",
-    )
+        "--window", type=arguments.positive_duration, metavar="DUR",
+        help="length of a window, such as 6h (default: 1d)",
+    )  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
+    form = "with --synthetic" if args.synthetic else "without --stream"
+    form = "with --stream" if args.stream else form
+    for name in _NO_EFFECT[form]:
+        if getattr(args, name) is not None:
+            raise InvalidInput(f"--{name} has no effect {form}; leave it out")
     table = _table(args)
     console = Console(stderr=True)
     for line in (*table.said, *table.warnings):
@@ -172,7 +166,7 @@ def _methods(args: argparse.Namespace, table: RecordTable, console: Console) -> 
     measure = partial(
         evaluate,
         dataset=Path(args.data).name.split(".")[0],
-        tallies=args.tallies,
+        tallies=args.tallies or "devices",
         pilot=args.pilot or 0.0,  # 0.0 means the default of each method
         ranges=args.ranges or 0,
     )
@@ -202,7 +196,7 @@ def _methods(args: argparse.Namespace, table: RecordTable, console: Console) -> 
 def _stream(args: argparse.Namespace, table: RecordTable, console: Console) -> None:
     column, times = times_of(table.file, args.time)
     console.print(f"times: {column}", soft_wrap=True)
-    measure = partial(evaluate_stream, times=times, window=args.window)
+    measure = partial(evaluate_stream, times=times, window=args.window or 86_400)
     found = _measured(args, table, console, measure)
     about = (
         f"{found[0].windows} windows, {found[0].measured} of them compared with their true tables "
@@ -226,7 +220,7 @@ def _measured(
         for users in args.users:
             study = Study(
                 table, args.method, args.epsilon, args.k, users, args.targets, args.seed,
-                args.repeats, lambda: progress.advance(task),
+                args.repeats or 5, lambda: progress.advance(task),
             )  # fmt: skip
             for result in measure(study):
                 found.append(result)

@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 import pytest
 
-from tests.unit.calmstream.conftest import Command
+from tests.unit.calmstream.conftest import Command, Refused
 
 
 @pytest.fixture
@@ -111,6 +111,25 @@ def test_bad_streams_are_refused(
     assert why in done.err.replace("\n", " ")
 
 
+@pytest.mark.parametrize(
+    ("form", "option", "why"),
+    [
+        ("--stream", "--ranges=9", "--ranges has no effect with --stream"),
+        ("--stream", "--tallies=devices", "--tallies has no effect with --stream"),
+        ("--stream", "--repeats=5", "--repeats has no effect with --stream"),
+        ("--synthetic", "--pilot=0.1", "--pilot has no effect with --synthetic"),
+        ("--synthetic", "--window=1d", "--window has no effect with --synthetic"),
+        ("--json", "--time=a", "--time has no effect without --stream"),
+        ("--stream", "--synthetic", "--synthetic: not allowed with argument --stream"),
+    ],
+)
+def test_options_without_effect_are_refused(
+    form: str, option: str, why: str, refused: Refused
+) -> None:
+    needed = ["--method", "calm", "--epsilon", "1", "--k", "2", "--users", "300"]
+    assert why in refused("evaluate", "no-such-table", *needed, form, option)
+
+
 @pytest.fixture
 def words(tmp_path: Path) -> list[str]:
     random = np.random.default_rng(1)
@@ -123,12 +142,12 @@ def words(tmp_path: Path) -> list[str]:
     dictionary.write_bytes(orjson.dumps([version, crash]))
     return [
         *("evaluate", str(table), "--domain", str(dictionary), "--method", "calm", "--k", "1"),
-        *("--epsilon", "4", "--users", "20000", "--repeats", "1", "--json"),
+        *("--epsilon", "4", "--users", "20000", "--json"),
     ]
 
 
 def test_tables_and_words_are_measured(words: list[str], command: Command) -> None:
-    tables, found = map(orjson.loads, command(*words).out.splitlines())
+    tables, found = map(orjson.loads, command(*words, "--repeats", "1").out.splitlines())
     assert tables["d"] == 1
     assert (found["attribute"], found["words"], found["seen"], found["false"]) == ("crash", 2, 2, 0)
     assert found["points"] < 3
