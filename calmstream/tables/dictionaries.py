@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from calmstream.tables import numbers
 Entry = dict[str, Any]
 _SUFFIXES = (".json", ".yaml", ".yml", ".txt")
 _LEVELS = 16  # most bins of a number of which only the bounds are stated
-_DEPTH = 4  # most references followed, and objects in objects, which may be circles
+_DEPTH = 4  # most references in a row, and objects in one another: a schema may contain itself
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,7 +138,7 @@ _BUCKETS = re.compile(r"([^{}:]*):\{([^{}]*)\}")
 
 
 def _go(text: str) -> Iterator[tuple[str, Entry | str]]:
-    """Yield the counters of Go's chart configuration; one chart is one program's one answer."""
+    """Yield the counters of Go's chart configuration: those with buckets are choices."""
     for record in re.split(r"^---\s*$", text, flags=re.MULTILINE):
         fields = dict(re.findall(r"^(\w+):[ \t]*([^#\n]*?)[ \t]*(?:#.*)?$", record, re.MULTILINE))
         counter = fields.get("counter", "")
@@ -176,15 +177,19 @@ def _target(root: dict[str, Any], about: Any) -> dict[str, Any]:
 
 def _property(root: dict[str, Any], about: dict[str, Any]) -> Entry | str:
     kind, values = about.get("type"), about.get("enum")
-    types = [x for x in (kind if isinstance(kind, list) else [kind]) if x != "null"]
+    types = [x for x in (kind if isinstance(kind, list) else [kind]) if x not in ("null", None)]
     if values is None and isinstance(about.get("oneOf"), list):
-        values = [one.get("const") for one in about["oneOf"] if isinstance(one, dict)]
+        branches = [one for one in about["oneOf"] if one != {"type": "null"}]
+        if all(isinstance(one, dict) and "const" in one for one in branches):
+            values = [one["const"] for one in branches]
     if types == ["boolean"]:
         values = [False, True]
     if isinstance(values, list):
         labels = [_label(value) for value in values if value is not None]
         known = [label for label in labels if label is not None]
-        return {"labels": known} if 1 < len(known) == len(labels) else "an enum without two labels"
+        if len(known) < len(labels):
+            return "an enum with values that are no texts, whole numbers or booleans"
+        return {"labels": known} if len(known) > 1 else "an enum without two labels"
     if types == ["array"]:
         item = _property(root, _target(root, about.get("items")) | {"items": None})
         if isinstance(item, dict) and "labels" in item:
@@ -202,12 +207,16 @@ def _label(value: object) -> str | None:
 
 def _bounded(about: dict[str, Any], *, whole: bool) -> Entry | str:
     """Return a number between two bounds, in equal bins; few whole numbers are labels."""
-    low = about.get("minimum", about.get("exclusiveMinimum"))
-    high = about.get("maximum", about.get("exclusiveMaximum"))
+    above, below = about.get("exclusiveMinimum"), about.get("exclusiveMaximum")
+    low, high = about.get("minimum", above), about.get("maximum", below)
     if not isinstance(low, (int, float)) or not isinstance(high, (int, float)) or low >= high:
         return "a number without two bounds: state edges"
     if whole and high - low < _LEVELS:
-        return {"kind": "ordered", "labels": [str(x) for x in range(int(low), int(high) + 1)]}
+        outside = [x for x in (above, below) if not isinstance(x, bool)]  # booleans: draft 4
+        labels = [str(x) for x in range(math.ceil(low), math.floor(high) + 1) if x not in outside]
+        if len(labels) < 2:
+            return "a number with fewer than two values"
+        return {"kind": "ordered", "labels": labels}
     step = (high - low) / _LEVELS
     found = [numbers.short(low + step * i, step / 10) for i in range(1, _LEVELS)]
     return {"kind": "number", "edges": [low, *found, high]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,7 @@ type: stack
 counter: gopls/started
 type: partition
 """
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "type": "object",
     "$defs": {"size": {"enum": ["s", "m", "l"]}},
     "properties": {
@@ -47,12 +48,19 @@ SCHEMA = {
         "size": {"$ref": "#/$defs/size"},
         "on": {"type": ["boolean", "null"]},
         "stars": {"type": "integer", "minimum": 1, "maximum": 5},
+        "rooms": {"type": "integer", "exclusiveMinimum": 0, "exclusiveMaximum": 4},
+        "age": {"type": "integer", "minimum": 0, "exclusiveMinimum": 0, "maximum": 2},
+        "half": {"type": "integer", "minimum": -0.5, "maximum": 1.5},
+        "plan": {"oneOf": [{"const": "free"}, {"const": "paid"}, {"type": "null"}]},
         "ms": {"type": "number", "minimum": 0, "maximum": 100},
         "uses": {"type": "array", "items": {"enum": ["mail", "maps"]}},
         "device": {"type": "object", "properties": {"os": {"enum": ["x", "y"]}}},
         "name": {"type": "string"},
         "list": {"type": "array", "items": {"$ref": "#/properties/list"}},
         "count": {"type": "integer", "minimum": 0},
+        "open": {"oneOf": [{"const": "free"}, {"const": "paid"}, {"type": "string"}]},
+        "zoom": {"enum": [0.5, 1.5]},
+        "one": {"type": "integer", "exclusiveMinimum": 0, "exclusiveMaximum": 2},
     },
 }
 
@@ -72,11 +80,17 @@ CASES = {
     ),
     "schema.json": (
         json.dumps(SCHEMA),
-        ["region", "size", "on", "stars", "ms", "uses=mail", "uses=maps", "device.os"],
+        [
+            *("region", "size", "on", "stars", "rooms", "age", "half", "plan", "ms"),
+            *("uses=mail", "uses=maps", "device.os"),
+        ],
         {
             "name": "string without",
             "list": "array without an enum",
             "count": "a number without two bounds",
+            "open": "no type without an enum",
+            "zoom": "an enum with values that are no texts",
+            "one": "a number with fewer than two values",
         },
     ),
 }
@@ -101,6 +115,20 @@ def test_dictionaries_of_others(
     again = read_dictionary(out)
     assert again is not None
     assert again.domain == found.domain
+
+
+@pytest.mark.parametrize(
+    ("field", "labels"),
+    [("rooms", "1 2 3"), ("age", "1 2"), ("half", "0 1"), ("plan", "free paid")],
+)
+def test_labels_of_a_schema_are_the_values_that_it_allows(
+    tmp_path: Path, field: str, labels: str
+) -> None:
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps({"properties": {field: SCHEMA["properties"][field]}}))
+    found = read_dictionary(path)
+    assert found is not None
+    assert found.domain.attributes[0].labels == tuple(labels.split())
 
 
 @pytest.mark.parametrize(
