@@ -25,6 +25,7 @@ from calmstream.tables.table import ColumnBuilder, FileColumn, FileTable, Value,
 _CELL = re.compile(rb'<c r="([A-Z]{1,3})([0-9]{1,7})"[^>]*[^/]>')
 _MAX_CELLS = 1 << 26  # of a sheet, from its first to its last value: the reader holds them all
 
+# The beginning of JSON: an object, or a list that is empty or begins with one.
 _JSON = re.compile(r'\s*(\{\s*["}]|\[\s*[{\]])')
 
 
@@ -138,9 +139,9 @@ def _json(text: str, said: list[str]) -> FileTable:
     decode = json.JSONDecoder(
         parse_int=str, parse_constant=lambda _: None, object_hook=_flat
     ).decode
-    line = 1
+    line, unit = 1, "record" if _is_one_value(text) else "line"
     try:
-        if _is_one_value(text):
+        if unit == "record":
             found = list(enumerate(_records(decode(text), said), 1))
         else:
             found = []
@@ -156,7 +157,7 @@ def _json(text: str, said: list[str]) -> FileTable:
         raise InvalidInput(
             "JSON that is nested too deeply; a record has fields and lists"
         ) from None
-    return _objects(found, said)
+    return _objects(found, said, unit)
 
 
 def _is_one_value(text: str) -> bool:
@@ -181,12 +182,12 @@ def _records(value: Any, said: list[str]) -> list[Any]:
     )
 
 
-def _objects(found: Sequence[tuple[int, Any]], said: list[str]) -> FileTable:
-    """Return the table of objects; a field that an object lacks is empty."""
+def _objects(found: Sequence[tuple[int, Any]], said: list[str], unit: str) -> FileTable:
+    """Return the table of numbered objects; a field that an object lacks is empty."""
     names: dict[str, None] = {}
     for i, row in found:
         if not isinstance(row, dict):
-            raise InvalidInput(f'line {i:,}: expected an object such as {{"region": "EU"}}')
+            raise InvalidInput(f'{unit} {i:,}: expected an object such as {{"region": "EU"}}')
         names |= dict.fromkeys(row)
         if len(names) > MAX_COLUMNS:
             raise InvalidInput(
@@ -194,7 +195,7 @@ def _objects(found: Sequence[tuple[int, Any]], said: list[str]) -> FileTable:
                 "value, not the name of a field"
             )
     columns = [_column(name, (row.get(name) for _, row in found)) for name in names]
-    return _named(columns, said, np.array([i for i, _ in found], np.int64))
+    return _named(columns, said, np.array([i for i, _ in found]) if unit == "line" else None)
 
 
 def _flat(record: dict[str, Any]) -> dict[str, Any]:
@@ -222,6 +223,7 @@ def _bits(raw: bytes) -> FileTable:
     names = [f"a{j}" for j in range(bits)] if names is None else names
     if len(names) > bits or (len(names) < bits and (records >> len(names)).any()):
         raise InvalidInput(f"{len(names)} names do not fit the {bits}-bit masks in use")
+    # `taken` leaves out a value that no record has.
     columns = [
         FileColumn(name, ("0", "1"), ((records >> j) & 1).astype(np.int32)).taken(slice(None))
         for j, name in enumerate(names)

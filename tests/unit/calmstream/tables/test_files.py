@@ -120,6 +120,7 @@ BAD = {
     "nothing usable": ("a\nx\nx\n", "no column can be used .a: every record has 'x'.; --columns"),
     "bad JSON lines": ('{"a":1}\n{"a":\n', "line 2, column 6: not JSON"),
     "numbers for objects": ('{"a":1}\n5\n', "line 2: expected an object"),
+    "a number in a list": ('[\n{"a":1},\n\n5]', "record 2: expected an object"),
     "deep JSON": ('{"a":' + "[" * 100_000, "nested too deeply|not JSON"),
     "a value far away": (far_value(), "sheet1.xml has a value so far from the others"),
     "ids for fields": (
