@@ -138,9 +138,10 @@ def below(limit: float) -> Callable[[str], float]:
     return number
 
 
-def read_file(path: str) -> bytes:
+def read_file(path: str, limit: int = -1) -> bytes:
     try:
-        return Path(path).read_bytes()
+        with Path(path).open("rb") as file:
+            return file.read(limit)
     except OSError as error:
         raise InvalidInput(f"{path}: {error.strerror}") from None
 

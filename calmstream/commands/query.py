@@ -122,14 +122,14 @@ def _candidates(text: str) -> tuple[str, list[str]]:
     name, equals, path = text.partition("=")
     if not (name and equals and path):
         raise InvalidInput(f"--candidates {text!r}: expected ATTRIBUTE=FILE")
-    raw = arguments.read_file(path)
+    raw = arguments.read_file(path, MAX_LIST_BYTES + 1)
     if len(raw) > MAX_LIST_BYTES:
         raise InvalidInput(f"{path}: over {MAX_LIST_BYTES >> 20} MB; ask in several lists")
     try:
         words = raw.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
         raise InvalidInput(f"{path}: not UTF-8 text, one word a line") from None
-    candidates(words)
+    candidates(words)  # for its errors
     return name, words
 
 

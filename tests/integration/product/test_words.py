@@ -142,6 +142,10 @@ def test_lists_that_cannot_be_asked(tmp_path: Path) -> None:
         path.write_bytes(raw)
         with pytest.raises(InvalidInput, match=why):
             query._candidates(f"crash={path}")
+    with path.open("wb") as file:
+        file.truncate(1 << 40)  # it has no data: no disk and no memory holds so much
+    with pytest.raises(InvalidInput, match="over 64 MB"):
+        query._candidates(f"crash={path}")
     for text in ("crash", "crash=", f"crash={tmp_path}/none"):
         with pytest.raises(InvalidInput, match=r"expected|No such file"):
             query._candidates(text)
