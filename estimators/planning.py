@@ -28,6 +28,8 @@ def draft(
     method: str,
     request: Request,
     *,
+    start: int,
+    window: int,
     windows: int,
     marginals: Sequence[Attributes] | None = None,
     **terms: Any,
@@ -50,7 +52,9 @@ def draft(
         method=method,
         parameters=design.parameters,
         groups=design.groups,
-        expires=terms["start"] + windows * terms["window"],
+        start=start,
+        window=window,
+        expires=start + windows * window,
         users=request.users,
         marginals=published,
         **terms,
@@ -83,6 +87,7 @@ def _check_sizes(domain: Domain, published: Sequence[Attributes]) -> None:
 
 def require_answers(plan: Plan) -> None:
     """Check the marginals of a plan that another program made; `draft` checks its own."""
+    # For its errors: the counts of earlier plans that the plan holds must be of its domain.
     methods.fit(plan, empty_tallies(plan), total=True)
     model = methods.fit(plan, empty_tallies(plan))
     for attributes in plan.marginals:

@@ -16,5 +16,5 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    print(shellcode(["calmstream"], shell=args.shell))  # noqa: T201 - a program, line by line
+    print(shellcode(["calmstream"], shell=args.shell))  # noqa: T201 - for a shell
     return 0

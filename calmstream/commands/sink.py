@@ -25,7 +25,8 @@ from calmstream.service import Service, accepted_plans, fetch_limits, noted, ser
 
 def add(parser: argparse.ArgumentParser) -> None:
     arguments.add_plans(parser)
-    arguments.add(parser, "--once", *arguments.HTTP)
+    arguments.add(parser, "--once", help="store what is published now and exit, without /metrics")
+    arguments.add(parser, *arguments.HTTP)
     parser.add_argument(
         "--to",
         required=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -153,7 +154,7 @@ def ranges(windows: list[int]) -> list[list[int]]:
 
 
 def _factor(epsilon: float) -> str:
-    factor = 2.718281828459045**epsilon
+    factor = math.exp(epsilon)
     return f"{factor:.1f}" if factor < 20 else f"{factor:,.0f}"
 
 

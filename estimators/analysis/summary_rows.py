@@ -54,11 +54,11 @@ def published_summaries(
     found = [domain.attributes[i] for i in attributes]
     if not statistics or len(found) > 2 or domain.size(attributes) > MAX_CELLS:
         return ()
-    if len(found) == 2 and _rank(found[0]) == _rank(found[1]) == 2:
+    if len(found) == 2 and _order_of_kind(found[0]) == _order_of_kind(found[1]) == 2:
         joint = _joint(model, domain, found) if RANK in statistics else None
         return () if joint is None else (correlate(joint, *found),)
-    *given, about = sorted(found, key=_rank)
-    if _rank(about) == 0 or (given and _rank(given[0]) == _rank(about)):
+    *given, about = sorted(found, key=_order_of_kind)
+    if _order_of_kind(about) == 0 or (given and _order_of_kind(given[0]) == _order_of_kind(about)):
         return ()
     asked = [text for text in statistics if text != RANK]
     if isinstance(about.kind, Choice):
@@ -72,7 +72,7 @@ def _joint(model: Model, domain: Domain, order: Sequence[Attribute]) -> GroupedT
     return joint if joint.reports and joint.covariance is not None else None
 
 
-def _rank(attribute: Attribute) -> int:
+def _order_of_kind(attribute: Attribute) -> int:
     """Return 2 for numbers and ordered labels, 1 for options, 0 for categories."""
     if isinstance(attribute.kind, Number | Ordered):
         return 2

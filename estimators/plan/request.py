@@ -19,4 +19,4 @@ class Request:
     users: int  # number of reports expected per window, at least 1
     k: int  # number of attributes of the marginals that matter most, 1 to d
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the method
-    max_groups: int = MAX_GROUPS  # of groups of devices, each with a topic of its own
+    max_groups: int = MAX_GROUPS  # most groups of devices; each group has a topic
