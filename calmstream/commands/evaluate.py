@@ -60,14 +60,20 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--method", required=True, type=arguments.names, metavar="M[,M]", help="methods to compare"
     )
     parser.add_argument(
-        "--epsilon", required=True, type=arguments.names, metavar="E[,E]",
+        "--epsilon",
+        required=True,
+        type=arguments.names,
+        metavar="E[,E]",
         help="privacy loss of a report",
-    )  # fmt: skip
+    )
     parser.add_argument("--k", required=True, type=arguments.positive, help="size of the marginals")
     parser.add_argument(
-        "--users", required=True, type=arguments.users, metavar="N[,N]",
+        "--users",
+        required=True,
+        type=arguments.users,
+        metavar="N[,N]",
         help=f"devices to draw, at most {arguments.MAX_DEVICES:,}",
-    )  # fmt: skip
+    )
     arguments.add(parser, "--json")
     _add_questions(parser)
     _add_collection(parser)
@@ -130,9 +136,11 @@ def _add_collection(parser: argparse.ArgumentParser) -> None:
         "--time", metavar="COLUMN", help="column with times (default: the first one)"
     )
     stream.add_argument(
-        "--window", type=arguments.positive_duration, metavar="DUR",
+        "--window",
+        type=arguments.positive_duration,
+        metavar="DUR",
         help="length of a window, such as 6h (default: 1d)",
-    )  # fmt: skip
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -219,9 +227,16 @@ def _measured(
         task = progress.add_task("collecting and estimating", total=None)
         for users in args.users:
             study = Study(
-                table, args.method, args.epsilon, args.k, users, args.targets, args.seed,
-                args.repeats or 5, lambda: progress.advance(task),
-            )  # fmt: skip
+                table,
+                args.method,
+                args.epsilon,
+                args.k,
+                users,
+                args.targets,
+                args.seed,
+                args.repeats or 5,
+                lambda: progress.advance(task),
+            )
             for result in measure(study):
                 found.append(result)
                 if args.json:
