@@ -9,7 +9,7 @@ import threading
 
 import structlog
 
-from calmstream.broker.topic_facts import central_faults, refuse
+from calmstream.broker.topic_facts import central_faults
 from calmstream.broker.topic_watch import TopicWatch
 from calmstream.broker.transport import TopicInfo
 from calmstream.common.errors import FatalError, RecoverableError
@@ -124,10 +124,7 @@ class Aggregator:
             self.health.turned()
 
     def _verify_topics(self) -> TopicWatch:
-        # Before the account is bound: the remedy can be another topic, with another id.
-        used = [self._names.raw, self._names.releases]
-        refuse(central_faults(self._names, self._topics.describe(used)))
-        found = self._claims.bind()
+        found = self._claims.bind(strict=True)
         watch = TopicWatch(
             lambda now: central_faults(self._names, now),
             self._topics,

@@ -30,11 +30,15 @@ class Claims:
         self._owners = ReleaseOwners(context.plan.digest)
         self._own: set[str] = set()
 
-    def bind(self) -> dict[str, TopicInfo]:
-        """Bind the account to this releases topic, which has its claims; describe both topics."""
+    def bind(self, *, strict: bool = False) -> dict[str, TopicInfo]:
+        """Bind the account to this releases topic, which has its claims; describe both topics.
+
+        Faults are refused before: the remedy can be another topic, with another id. Those that do
+        not stop the counting are refused where it is ``strict``.
+        """
         names = self._context.names
         found = self._topic.topics.describe([names.raw, names.releases])
-        refuse(fault for fault in central_faults(names, found) if fault.stops)
+        refuse(fault for fault in central_faults(names, found) if strict or fault.stops)
         self._context.account.bind(found[names.releases].id)
         return found
 
