@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import wait
 from contextlib import contextmanager
 from functools import partial
-from threading import Thread
 from typing import TypeVar
 
 import numpy as np
@@ -22,7 +21,7 @@ from calmstream.common.errors import CalmstreamError, FatalError
 from calmstream.consumer.central import metrics as m
 from calmstream.consumer.central.claims import Claims
 from calmstream.consumer.central.config import SEND_SECONDS, AggregatorContext
-from calmstream.consumer.runtime.threads import begin
+from calmstream.consumer.runtime.threads import begin, on_a_thread
 from calmstream.estimators.central.coding import code_records
 from calmstream.estimators.central.dp_marginals import working_bytes
 from calmstream.estimators.central.release_wire import encode_level, encode_manifest, released_texts
@@ -121,7 +120,7 @@ class Publication:
     def _while_alive(self, doing: str, call: Callable[[], T]) -> T:
         """Do a long call on a thread of its own; meanwhile the aggregator is alive."""
         with hide_error_texts(doing):
-            future = begin(call, lambda run: Thread(target=run, daemon=True).start())
+            future = begin(call, on_a_thread)
             while not wait([future], timeout=1.0).done:
                 self._context.health.turned()
             return future.result()

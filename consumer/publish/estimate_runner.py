@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from calmstream.consumer.runtime.threads import on_a_thread
+
 Start = Callable[[Callable[[], None]], None]
 """Runs a function on another thread, now or later."""
-
-
-def on_a_thread(run: Callable[[], None]) -> None:
-    threading.Thread(target=run, name="estimate", daemon=True).start()
 
 
 @dataclass(frozen=True, slots=True)

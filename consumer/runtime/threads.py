@@ -25,6 +25,10 @@ def begin(call: Callable[[], T], start: Callable[[Callable[[], None]], object]) 
     return future
 
 
+def on_a_thread(run: Callable[[], None]) -> None:
+    threading.Thread(target=run, name="call", daemon=True).start()
+
+
 class Threads:
     """Threads that call in order; calls raise nothing, and the process does not wait for them."""
 
