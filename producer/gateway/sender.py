@@ -79,7 +79,7 @@ class BatchSender:
     def step(self, seconds: float = 0.0) -> list[EncodedBatch]:
         """Return batches that were acknowledged; start due resends.
 
-        Where nothing ended or began, wait up to ``seconds``; the next step tells the outcome.
+        Where nothing ended or began, wait up to ``seconds``; the outcome comes with the next step.
         """
         now, before = self._clock.monotonic(), self._batches
         ended = [batch for batch in before if self._has_ended(batch, now)]

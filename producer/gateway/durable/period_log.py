@@ -37,7 +37,7 @@ class PeriodLog:
 
     @property
     def size(self) -> int:
-        """Rounded up to the longest form: the exact size would tell the newest report's group."""
+        """Rounded up to the longest form: the exact size would show the newest report's group."""
         return self.file.size + self._unused
 
     def recover(self) -> Iterator[tuple[int, SpoolEntry]]:

@@ -31,7 +31,7 @@ class Work:
     entries: Sequence[SpoolEntry]
     quota: int | None
     done: asyncio.Future[list[Result]]
-    outcome: list[Result] | Exception
+    outcome: list[Result] | Exception | None = None  # None: nothing was written
 
     def finish(self) -> None:
         """Let the request go on, in its loop."""
@@ -40,7 +40,7 @@ class Work:
         if isinstance(self.outcome, Exception):
             self.done.set_exception(self.outcome)
         else:
-            self.done.set_result(self.outcome)
+            self.done.set_result(self.outcome or [SpoolOutcome.UNAVAILABLE] * len(self.entries))
 
 
 class Committer:
@@ -76,8 +76,7 @@ class Committer:
         self, digest: str, entries: Sequence[SpoolEntry], quota: int | None
     ) -> asyncio.Future[list[Result]]:
         """Make reports durable with the next group; raises the defect that they meet."""
-        refused: list[Result] = [SpoolOutcome.UNAVAILABLE] * len(entries)
-        work = Work(digest, entries, quota, self._loop.create_future(), refused)
+        work = Work(digest, entries, quota, self._loop.create_future())
         with self._changed:
             if self._over:
                 work.finish()
