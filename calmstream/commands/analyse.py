@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     plan = arguments.load_plan(args.plan)
     domain = plan.ordinary.domain
     with result_options.history(args, plan) as history:
-        counted = history.counted(history.windows_of(args.windows))
+        counted = history.counted(args.windows)
         model, windows = counted.model, counted.windows
         reports = sum(tally.reports for tally in counted.tallies)
     if args.causes and not isinstance(model, HiddenCauses):

@@ -6,19 +6,18 @@ A question costs no privacy. Joins no consumer group and writes nothing.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from dataclasses import replace
 
 from calmstream import arguments, result_options
 from calmstream.common.errors import InvalidInput
 from calmstream.consumer.read.formats import FORMATS
-from calmstream.consumer.read.history import Answer, History
-from calmstream.consumer.read.summary import Summary, split, summary
-from calmstream.consumer.read.words import given_place, word_shares
-from calmstream.estimators.analysis.grouping import of_question, parse
-from calmstream.estimators.analysis.words import candidates
+from calmstream.consumer.read.history import Answer
+from calmstream.consumer.read.question import Question
+from calmstream.consumer.read.summary import Summary
+from calmstream.consumer.read.words import WordShares
+from calmstream.estimators.analysis.grouping import parse
 from calmstream.estimators.plan import Plan
 from calmstream.pages import answer as page
-from calmstream.terminal import Console
 
 MAX_LIST_BYTES = 64 << 20  # maximum size of a list of candidates
 
@@ -79,46 +78,47 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     plan = arguments.load_plan(args.plan)
     result_options.choose_format(args)
-    _check(args, plan)
-    ask = _words if args.candidates else _summary if args.summary else _table
+    question = _question(args, plan)
+    question.check(plan)
+    people = args.format == TABLE
     with result_options.history(args, plan) as history:
-        found, show = ask(args, history)
+        found = question.answer(history)
+        # People see the change beside the table, programs the change alone.
+        beside = people and question.minus is not None
+        table = replace(question, minus=None).answer(history) if beside else found
     with result_options.output(args) as (out, console):
-        if args.format == TABLE:
-            show(console)
-        else:
+        if not people:
             out.write(FORMATS[args.format](found))
+        elif isinstance(table, Summary):
+            page.show_summary(console, table)
+        elif isinstance(table, WordShares):
+            page.show_words(console, table)
+        else:
+            change = found if beside and isinstance(found, Answer) else None
+            page.show(console, table, args.where, change)
     return 0
 
 
-def _check(args: argparse.Namespace, plan: Plan) -> None:
-    """Find what is asked for; mistakes that need no broker are reported without one."""
-    args.attributes = result_options.attributes(plan.domain, args.attributes)
-    args.given = result_options.attributes(plan.domain, args.given)
+def _question(args: argparse.Namespace, plan: Plan) -> Question:
+    names = result_options.attributes(plan.domain, args.attributes)
+    given = result_options.attributes(plan.domain, args.given)
     if args.candidates is not None:
-        if args.attributes or args.summary or args.where or args.group or args.minus is not None:
+        if names or args.summary or args.where or args.group or args.minus is not None:
             raise InvalidInput("--candidates: with --windows and --given only")
-        args.candidates = _candidates(args.candidates)
-        given_place(plan, args.candidates[0], args.given)
-        return
-    if not args.attributes:
+        name, words = _candidates(args.candidates)
+        return Question((name,), args.windows, given=given, candidates=words)
+    if not names:
         raise InvalidInput("--attributes or --candidates: state what is asked")
-    plan.domain.index(args.attributes)
     for text in args.where:
         if not parse(text, plan.domain):
             raise InvalidInput(f"--where {text!r}: expected ATTRIBUTE=LABELS")
-    of_question(args.group, ";".join(args.where), plan.domain)  # for its errors, as `split` below
-    if args.given and not set(args.given) < set(args.attributes):
-        raise InvalidInput("--given: name some, not all, of the attributes of --attributes")
-    if args.summary:
-        split(plan.domain, args.attributes, args.given, args.summary)
-        if args.minus is not None or args.where:
-            raise InvalidInput("--summary: of all people of --windows; no --minus, no --where")
-        if args.format not in (TABLE, "json"):
-            raise InvalidInput("--format: a summary comes as table or json")
+    if args.summary and args.format not in (TABLE, "json"):
+        raise InvalidInput("--format: a summary comes as table or json")
+    where = ";".join(args.where)
+    return Question(names, args.windows, args.minus, args.group, given, where, args.summary)
 
 
-def _candidates(text: str) -> tuple[str, list[str]]:
+def _candidates(text: str) -> tuple[str, tuple[str, ...]]:
     name, equals, path = text.partition("=")
     if not (name and equals and path):
         raise InvalidInput(f"--candidates {text!r}: expected ATTRIBUTE=FILE")
@@ -126,42 +126,6 @@ def _candidates(text: str) -> tuple[str, list[str]]:
     if len(raw) > MAX_LIST_BYTES:
         raise InvalidInput(f"{path}: over {MAX_LIST_BYTES >> 20} MB; ask in several lists")
     try:
-        words = raw.decode("utf-8-sig").splitlines()
+        return name, tuple(raw.decode("utf-8-sig").splitlines())
     except UnicodeDecodeError:
         raise InvalidInput(f"{path}: not UTF-8 text, one word a line") from None
-    candidates(words)  # for its errors
-    return name, words
-
-
-Found = tuple[Answer | Summary, Callable[[Console], None]]
-"""What was asked for, and what shows it to people."""
-
-
-def _words(args: argparse.Namespace, history: History) -> Found:
-    name, words = args.candidates
-    found = word_shares(history, name, words, args.windows, given=args.given)
-    return found, lambda console: page.show_words(console, found)
-
-
-def _summary(args: argparse.Namespace, history: History) -> Found:
-    found = summary(
-        history,
-        args.attributes,
-        args.windows,
-        statistics=args.summary,
-        group=args.group,
-        given=args.given,
-    )
-    return found, lambda console: page.show_summary(console, found)
-
-
-def _table(args: argparse.Namespace, history: History) -> Found:
-    names, windows = args.attributes, args.windows
-    part = {"group": args.group, "given": args.given, "where": ";".join(args.where)}
-    change = None
-    if args.minus is not None:
-        change = history.difference(names, windows, args.minus, **part)
-    if change is not None and args.format != TABLE:
-        return change, lambda _: None
-    answer = history.ask(names, windows, **part)
-    return answer, lambda console: page.show(console, answer, args.where, change)

@@ -53,9 +53,9 @@ def run(args: argparse.Namespace) -> int:
     plan = arguments.load_plan(args.plan)
     result_options.choose_format(args)
     with result_options.history(args, plan) as history:
-        model, windows = history.model(args.windows)
+        counted = history.counted(args.windows)
     domain = plan.ordinary.domain
-    source, use = SOURCES[args.method](model, domain), USES[args.method]
+    source, use = SOURCES[args.method](counted.model, domain), USES[args.method]
     fields = [(name, pa.dictionary(pa.uint16(), pa.string())) for name in domain.names]
     schema = pa.schema(fields, metadata={"calmstream.synthetic": use})
     random = np.random.default_rng(0)
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         for one in (source.branches if isinstance(source, TreeDistribution) else ())
         if one.parent is not None
     ]
-    say(f"{args.records:,} records of {windows}", error=True)
+    say(f"{args.records:,} records of {counted.windows}", error=True)
     if args.method == "tree":
         say(f"tree: {', '.join(edges) or 'no pair'}", error=True)
     say(use, error=True)

@@ -10,11 +10,10 @@ from typing import Any
 
 from calmstream import arguments
 from calmstream.broker.transport import Broker
-from calmstream.common.clock import SystemClock
 from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.connect import kafka
-from calmstream.consumer.read.kept import KeptCounts
-from calmstream.consumer.subscribe.subscribe import plan_names
+from calmstream.consumer.read.history import History
+from calmstream.consumer.read.ranges import NoAnswer
 from calmstream.estimators import methods, planning
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.methods.base import Design, Follows
@@ -100,16 +99,17 @@ def learn(method: str, pilot: Plan, broker: Broker, namespace: str) -> tuple[dic
     if pilot.method not in learner.teachers:
         known = ", ".join(learner.teachers)
         raise PlanError(f"method {method} learns from {known}; the pilot is {pilot.method}")
-    with closing(KeptCounts(pilot, broker, plan_names(pilot, namespace), SystemClock())) as kept:
-        kept.refresh()
-        newest = max(kept.windows(), default=None)
-        total = None if newest is None else kept.tallies(newest)[1]
-    reports = sum(tally.reports for tally in total or ())
-    if newest is None or not total or not reports:
-        raise InvalidInput(f"plan {pilot.name}: no window with reports is final yet; wait for it")
+    try:
+        with History(pilot, broker, namespace=namespace) as history:
+            counted = history.counted("total")
+    except NoAnswer:
+        raise InvalidInput(
+            f"plan {pilot.name}: no window with reports is final yet; wait for it"
+        ) from None
+    reports = sum(tally.reports for tally in counted.tallies)
     remaining = max(pilot.guarantee.windows - pilot.windows, 0)
-    others = round(reports / (newest + 1) * remaining)
-    return learner.follow(pilot.ordinary, total[: pilot.ordinary_groups]), others
+    others = round(reports / len(counted.windows) * remaining)
+    return learner.follow(pilot.ordinary, counted.tallies[: pilot.ordinary_groups]), others
 
 
 def _lineage(given: str | None, pilot: Plan | None) -> tuple[str, str]:

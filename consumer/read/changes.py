@@ -81,9 +81,8 @@ def changes(
     history: History, window: str | Windows = "latest", against: str | Windows = PREVIOUS
 ) -> Changes:
     """Test the published tables of some windows against those of others of the same plan."""
-    after = _counted(history, history.windows_of(window), "windows to test")
-    other = history.windows_of(against, after.windows)
-    before = _counted(history, other, "windows to test against")
+    after = _counted(history, window, "windows to test")
+    before = _counted(history, against, "windows to test against", after.windows)
     if after.windows.overlaps(before.windows):
         raise InvalidInput(
             f"a comparison needs windows apart: {after.windows} and {before.windows} share devices"
@@ -105,8 +104,8 @@ def changes_of_plans(
     tables = [a for a in history.plan.marginals if a in set(other.plan.marginals)]
     if not tables:
         raise InvalidInput("the plans publish no table over the same attributes")
-    after = _counted(history, history.windows_of(window), "windows to test")
-    before = _counted(other, other.windows_of(against), "windows of the other plan")
+    after = _counted(history, window, "windows to test")
+    before = _counted(other, against, "windows of the other plan")
     if after.plan.digest == before.plan.digest:
         raise InvalidInput("--other-plan is the same plan: name its windows with --against")
     once = after.plan.lineage == before.plan.lineage and after.plan.guarantee.windows == 1
@@ -117,10 +116,14 @@ def changes_of_plans(
     return _compare(after, before, sides, flags, tables)
 
 
-def _counted(history: History, windows: Windows, which: str) -> Counted:
+def _counted(
+    history: History, windows: str | Windows, which: str, after: Windows | None = None
+) -> Counted:
     try:
-        return history.counted(windows)
+        return history.counted(windows, after)
     except NoAnswer as error:
+        if error.why == "not_final":
+            raise
         raise NoAnswer(error.why, f"{error}: choose other {which}") from None
 
 

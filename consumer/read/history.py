@@ -25,8 +25,9 @@ from calmstream.estimators.analysis.grouped import (
     first_groups,
     grouped,
 )
-from calmstream.estimators.analysis.grouping import Groups, of_question
+from calmstream.estimators.analysis.grouping import Grouping, Groups, of_question
 from calmstream.estimators.analysis.poisoning import examine
+from calmstream.estimators.domain import Domain
 from calmstream.estimators.methods.base import Model
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
@@ -107,12 +108,29 @@ class Counted:
         where: Groups = "",
     ) -> GroupedTable:
         """Return a table with its covariance, without the flags of the reports."""
-        groupings, only = of_question(group, where, self.plan.domain)
+        domain = self.plan.domain
+        groupings, only = part_of(domain, attributes, group, given, where)
         names, given = list(dict.fromkeys((*attributes, *only))), (*given, *only)
-        if only and set(given) >= set(names):
-            raise InvalidInput("where: an attribute must be left to ask about")
-        found = grouped(self.model, self.plan.domain, names, groupings)
+        found = grouped(self.model, domain, names, groupings)
         return first_groups(conditional(found, given), only) if given else found
+
+
+def part_of(
+    domain: Domain,
+    attributes: Sequence[str],
+    group: Groups = "",
+    given: Sequence[str] = (),
+    where: Groups = "",
+) -> tuple[dict[int, Grouping], tuple[str, ...]]:
+    """Check what a table is asked for, and return its groupings and the attributes of ``where``."""
+    groupings, only = of_question(group, where, domain)
+    if given and not (set(given) < set(attributes) and len(set(given)) == len(given)):
+        raise InvalidInput("given: name some, not all, of the attributes that are asked for, once")
+    if twice := [name for name in given if name in only]:
+        raise InvalidInput(f"where: {twice[0]!r} is given as well; leave it out of one of them")
+    if only and {*given, *only} >= set(attributes):
+        raise InvalidInput("where: an attribute must be left to ask about")
+    return groupings, only
 
 
 class History:
@@ -201,7 +219,7 @@ class History:
             InvalidInput: unknown names, a table that is too large, or a method that cannot answer;
                 and by `read.ranges` windows that are not final, not kept, or without reports.
         """
-        counted = self.counted(self.windows_of(windows))
+        counted = self.counted(windows)
         return _answer(counted.table(attributes, group, given=given, where=where), counted)
 
     def difference(
@@ -226,31 +244,29 @@ class History:
         Raises:
             InvalidInput: as `ask`, or the windows overlap.
         """
-        after = self.windows_of(windows)
-        before = self.windows_of(minus, after)
-        if after.overlaps(before):
-            raise InvalidInput(f"a difference needs windows apart: {after} and {before} overlap")
-        sides = self.counted(after), self.counted(before)
-        first, second = (s.table(attributes, group, given=given, where=where) for s in sides)
-        repeat = _may_repeat(self.plan.guarantee.windows, after, before)
-        return _answer(difference(first, second), *sides, more=(DEPENDENT,) if repeat else ())
+        after = self.counted(windows)
+        before = self.counted(minus, after.windows)
+        spans = after.windows, before.windows
+        if spans[0].overlaps(spans[1]):
+            raise InvalidInput(
+                f"a difference needs windows apart: {spans[0]} and {spans[1]} overlap"
+            )
+        first, second = (
+            side.table(attributes, group, given=given, where=where) for side in (after, before)
+        )
+        more = (DEPENDENT,) if _may_repeat(self.plan.guarantee.windows, *spans) else ()
+        return _answer(difference(first, second), after, before, more=more)
 
-    def model(self, windows: str | Windows = "total") -> tuple[Model, Windows]:
-        """Return the fitted model of some windows, and these windows."""
-        counted = self.counted(self.windows_of(windows))
-        return counted.model, counted.windows
+    def counted(self, windows: str | Windows = "total", after: Windows | None = None) -> Counted:
+        """Return the counts of some windows, without those of a pilot, and the model of them.
 
-    def windows_of(self, text: str | Windows, after: Windows | None = None) -> Windows:
-        """Return the windows that a text names (`read_windows`), or that were read before."""
+        ``previous`` and ``before`` are windows before those of ``after``.
+        """
         newest = self.newest()
-        if isinstance(text, Windows):
-            return text
-        if newest is None:
-            raise NoAnswer("not_final", "no window is final yet")
-        return read_windows(text, self.plan, newest, after)
-
-    def counted(self, windows: Windows) -> Counted:
-        """Return the counts of some windows, without those of a pilot."""
+        if not isinstance(windows, Windows):
+            if newest is None:
+                raise NoAnswer("not_final", "no window is final yet")
+            windows = read_windows(windows, self.plan, newest, after)
         place = (windows, self._kept.revision(windows.last))
         if place not in self._counted:
             self._counted[place] = self._count(windows)

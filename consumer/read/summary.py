@@ -69,7 +69,7 @@ def summary(
     plan = history.plan
     about = split(plan.domain, attributes, given, statistics)
     names = [*given, *(attribute.name for attribute in about)]
-    counted = history.counted(history.windows_of(windows))
+    counted = history.counted(windows)
     joint = counted.table(names, group)
     for attribute in about:
         if joint.labels[names.index(attribute.name)] != attribute.labels:

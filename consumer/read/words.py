@@ -77,7 +77,7 @@ def word_shares(
     labels = () if place is None else plan.domain.attributes[place].labels
     if len(words) * max(len(labels), 1) > MAX_SHARES:
         raise InvalidInput(f"{len(words):,} candidates in {len(labels)} labels; name fewer")
-    counted = history.counted(history.windows_of(windows))
+    counted = history.counted(windows)
     populations = bucket_shares(plan, counted.tallies, name, place)  # all devices, or each label
     if not (count := reports(plan, counted.tallies, name, place)):
         raise NoAnswer("no_reports", f"{counted.windows} has no reports about {name}")

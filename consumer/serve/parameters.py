@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from math import prod
 
 from starlette.datastructures import QueryParams
 
 from calmstream.common.errors import InvalidInput
+from calmstream.consumer.read.question import Question
 from calmstream.consumer.read.ranges import TOTAL, NoAnswer, Windows, read_windows
 from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.problems import Problem, Refused, refusal
@@ -46,19 +47,41 @@ class Parameters:
         texts = self._given.getlist(name)
         if len(texts) > 1 or (texts and texts[0] in service.plan.domain.names):
             return tuple(texts)
-        names = tuple(part.strip() for part in texts[0].split(",")) if texts else ()
+        names = tuple(part.strip() for part in texts[0].split(",")) if any(texts) else ()
         if not all(names):
             detail = f"expected names separated by commas, got {texts[0]!r}"
             raise Refused(Problem.MALFORMED, detail)
         return names
 
-    def table(self, service: PlanService) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        attributes = self.names(service, "attributes")
-        given = self.names(service, "given") if self.text("given") else ()
+    def question(
+        self,
+        service: PlanService,
+        windows: str = TOTAL,
+        *,
+        statistics: tuple[str, ...] | None = None,
+    ) -> Question:
+        """Return the question about a table, which is not too large."""
+        attributes, domain = self.names(service, "attributes"), service.plan.domain
         if not attributes:
             raise Refused(Problem.MALFORMED, "attributes: name at least one attribute")
-        _check(service, attributes, given, self.max_cells)
-        return attributes, given
+        try:
+            cells = prod(domain.shape(domain.index(attributes)))
+        except InvalidInput as error:
+            raise refusal(error) from None
+        if cells > self.max_cells:
+            raise Refused(
+                Problem.TOO_LARGE,
+                f"a table of {cells:,} cells; at most {self.max_cells:,}: name fewer attributes",
+            )
+        question = Question(
+            attributes,
+            self.windows(service, "windows", windows),
+            self.windows(service, "minus") if self.text("minus") else None,
+            self.text("group"),
+            self.names(service, "given"),
+            statistics=statistics,
+        )
+        return checked(service, question)
 
     def windows(
         self, service: PlanService, name: str, default: str = TOTAL, after: Windows | None = None
@@ -82,20 +105,9 @@ class Parameters:
         return names
 
 
-def _check(
-    service: PlanService, attributes: Sequence[str], given: Sequence[str], max_cells: int
-) -> None:
-    domain = service.plan.domain
+def checked(service: PlanService, question: Question) -> Question:
     try:
-        cells = prod(domain.shape(domain.index(attributes)))
+        question.check(service.plan)
     except InvalidInput as error:
         raise refusal(error) from None
-    if given and (not set(given) < set(attributes) or len(set(given)) != len(given)):
-        raise Refused(
-            Problem.REFUSED, "given: name some, not all, of the attributes that are asked for"
-        )
-    if cells > max_cells:
-        raise Refused(
-            Problem.TOO_LARGE,
-            f"a table of {cells:,} cells; at most {max_cells:,}: name fewer attributes",
-        )
+    return question

@@ -219,7 +219,7 @@ class PlanService:
         for windows in (TOTAL, LATEST):
             with suppress(CalmstreamError):  # whoever asks gets the reason
                 if self._history is not None:
-                    self._history.model(windows)
+                    _ = self._history.counted(windows).model  # fitted, and kept
 
     def _close_history(self) -> None:
         if self._history is not None:

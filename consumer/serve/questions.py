@@ -12,124 +12,84 @@ from calmstream.common.errors import InvalidInput
 from calmstream.consumer.read.changes import changes
 from calmstream.consumer.read.formats import FORMATS
 from calmstream.consumer.read.history import History
+from calmstream.consumer.read.question import Question
 from calmstream.consumer.read.ranges import LATEST, PREVIOUS, Windows
-from calmstream.consumer.read.summary import split, summary
-from calmstream.consumer.read.words import given_place, word_shares
 from calmstream.consumer.serve.answers import etag_of
-from calmstream.consumer.serve.parameters import Parameters
+from calmstream.consumer.serve.parameters import Parameters, checked
 from calmstream.consumer.serve.plan_service import PlanService
-from calmstream.consumer.serve.problems import Problem, Refused, refusal
+from calmstream.consumer.serve.problems import Problem, Refused
 from calmstream.estimators.analysis.association import chow_liu
 from calmstream.estimators.analysis.report import associate, causes, pairs_of
-from calmstream.estimators.analysis.words import candidates
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What computes an answer; all that decides the answer decides its ETag."""
+class Prepared:
+    """What computes the answer to a question; all that decides the answer decides its ETag."""
 
     etag: str
     job: Callable[[History], bytes]
     format: str = "json"
 
 
-def _question(
+def _prepared(
     service: PlanService,
     last: int,
     job: Callable[[History], bytes],
     *key: object,
     format: str = "json",  # noqa: A002 - the parameter's name
-) -> Question:
-    """Return a question whose newest window is ``last``; beside the counts, ``key`` decides."""
+) -> Prepared:
+    """Prepare a question whose newest window is ``last``; beside the counts, ``key`` decides."""
     revision = service.results.revision(last)
-    return Question(etag_of(service.plan.digest, service.namespace, revision, key), job, format)
+    etag = etag_of(service.plan.digest, service.namespace, revision, key, format)
+    return Prepared(etag, job, format)
 
 
-def table(
+def prepared(
     service: PlanService,
-    attributes: tuple[str, ...],
-    windows: Windows,
-    *,
-    minus: Windows | None = None,
-    group: str = "",
-    given: tuple[str, ...] = (),
+    question: Question,
     format: str = "json",  # noqa: A002 - the parameter's name
-) -> Question:
+) -> Prepared:
+    """Prepare a checked question, whose windows were read."""
+    windows = [one for one in (question.windows, question.minus) if isinstance(one, Windows)]
+
     def job(history: History) -> bytes:
-        if minus is None:
-            answer = history.ask(attributes, windows, group=group, given=given)
-        else:
-            answer = history.difference(attributes, windows, minus, group=group, given=given)
-        return FORMATS[format](answer)
+        return FORMATS[format](question.answer(history))
 
-    last = max(windows.last, -1 if minus is None else minus.last)
-    key = ("table", attributes, windows, minus, group, given, format)
-    return _question(service, last, job, *key, format=format)
+    return _prepared(service, max(one.last for one in windows), job, question, format=format)
 
 
-def _table(service: PlanService, asked: Parameters) -> Question:
+def _table(service: PlanService, asked: Parameters) -> Prepared:
     chosen = asked.text("format", "json")
     if chosen not in FORMATS:
         known = ", ".join(FORMATS)
         raise Refused(Problem.MALFORMED, f"format {chosen!r}: expected one of {known}")
-    attributes, given = asked.table(service)
-    return table(
-        service,
-        attributes,
+    return prepared(service, asked.question(service), chosen)
+
+
+def _summary(service: PlanService, asked: Parameters) -> Prepared:
+    return prepared(service, asked.question(service, statistics=asked.statistics("statistics")))
+
+
+def _words(service: PlanService, asked: Parameters) -> Prepared:
+    question = Question(
+        (asked.text("text"),),
         asked.windows(service, "windows"),
-        minus=asked.windows(service, "minus") if asked.text("minus") else None,
-        group=asked.text("group"),
-        given=given,
-        format=chosen,
+        given=asked.names(service, "given"),
+        candidates=tuple(line.strip() for line in asked.text("candidates").splitlines()),
     )
+    return prepared(service, checked(service, question))
 
 
-def _words(service: PlanService, asked: Parameters) -> Question:
-    plan, name = service.plan, asked.text("text")
-    windows = asked.windows(service, "windows")
-    given = asked.names(service, "given") if asked.text("given") else ()
-    texts = tuple(line.strip() for line in asked.text("candidates").splitlines())
-    try:
-        given_place(plan, name, given)
-        candidates(texts)
-    except InvalidInput as error:
-        raise refusal(error) from None
-
-    def job(history: History) -> bytes:
-        return FORMATS["json"](word_shares(history, name, texts, windows, given=given))
-
-    return _question(service, windows.last, job, "words", name, texts, windows, given)
-
-
-def _summary(service: PlanService, asked: Parameters) -> Question:
-    plan, statistics = service.plan, asked.statistics("statistics")
-    attributes, given = asked.table(service)
-    windows, group = asked.windows(service, "windows"), asked.text("group")
-    try:
-        split(plan.domain, attributes, given, statistics)
-    except InvalidInput as error:
-        raise refusal(error) from None
-
-    def job(history: History) -> bytes:
-        found = summary(
-            history, attributes, windows, statistics=statistics, given=given, group=group
-        )
-        return orjson.dumps(found.to_json())
-
-    key = ("summary", attributes, windows, statistics, given, group)
-    return _question(service, windows.last, job, *key)
-
-
-def _associations(service: PlanService, asked: Parameters) -> Question:
+def _associations(service: PlanService, asked: Parameters) -> Prepared:
     windows = asked.windows(service, "windows")
 
     def job(history: History) -> bytes:
         return orjson.dumps(associations(service, history, windows, asked.max_cells))
 
-    return _question(service, windows.last, job, "associations", windows)
+    return _prepared(service, windows.last, job, "associations", windows)
 
 
-def _changes(service: PlanService, asked: Parameters) -> Question:
+def _changes(service: PlanService, asked: Parameters) -> Prepared:
     window = asked.windows(service, "window", LATEST)
     against = asked.windows(service, "against", PREVIOUS, after=window)
     if against.overlaps(window):
@@ -140,11 +100,11 @@ def _changes(service: PlanService, asked: Parameters) -> Question:
         return orjson.dumps(changes(history, window, against).to_json())
 
     last = max(window.last, against.last)
-    return _question(service, last, job, "changes", window, against)
+    return _prepared(service, last, job, "changes", window, against)
 
 
 _TABLE = ("attributes", "windows", "group", "given")
-Read = Callable[[PlanService, Parameters], Question]
+Read = Callable[[PlanService, Parameters], Prepared]
 QUESTIONS: Mapping[str, tuple[Read, tuple[str, ...]]] = {
     "tables": (_table, (*_TABLE, "minus", "format")),
     "summaries": (_summary, (*_TABLE, "statistics")),

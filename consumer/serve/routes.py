@@ -91,17 +91,17 @@ class Routes:
     def _question(self, read: Read) -> Handler:
         async def answer(request: Request, asked: Parameters) -> Response:
             service = self._service(request)
-            question = read(service, asked)
-            headers = {"etag": question.etag, **_REVALIDATE}
-            if question.format == "csv":
+            prepared = read(service, asked)
+            headers = {"etag": prepared.etag, **_REVALIDATE}
+            if prepared.format == "csv":
                 headers["content-disposition"] = f'attachment; filename="{service.plan.name}.csv"'
-            if _unchanged(request, question.etag):
+            if _unchanged(request, prepared.etag):
                 return Response(status_code=304, headers=headers)
             peer = _peer(request)
             body = await self._answers.get(
-                question.etag, lambda: service.submit(question.job, peer)
+                prepared.etag, lambda: service.submit(prepared.job, peer)
             )
-            return Response(body, media_type=MEDIA_TYPES[question.format], headers=headers)
+            return Response(body, media_type=MEDIA_TYPES[prepared.format], headers=headers)
 
         return answer
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
 import numpy as np
 import orjson
 
-from calmstream.common.errors import InvalidInput
+from calmstream.consumer.read.question import Question
 from calmstream.consumer.read.ranges import Windows
 from calmstream.consumer.serve.answers import Answers
 from calmstream.consumer.serve.parameters import Parameters
 from calmstream.consumer.serve.plan_service import PlanService
-from calmstream.consumer.serve.problems import Problem, Refused, refusal
-from calmstream.consumer.serve.questions import table
+from calmstream.consumer.serve.problems import Problem, Refused
+from calmstream.consumer.serve.questions import prepared
 from calmstream.consumer.serve.results import suspicious
 from calmstream.consumer.serve.settings import ServeSettings
 from calmstream.estimators.analysis.grouping import parse
@@ -34,30 +34,17 @@ class _Series:
     """What a peer asks about every window."""
 
     service: PlanService
-    attributes: tuple[str, ...]
-    group: str
-    given: tuple[str, ...]
+    question: Question
     answers: Answers
     peer: str
 
     def axes(self) -> tuple[list[str], list[list[str]]]:
-        domain = self.service.plan.domain
-        try:
-            groupings = parse(self.group, domain)
-        except InvalidInput as error:
-            raise refusal(error) from None
-        names = [*self.given, *(name for name in self.attributes if name not in self.given)]
-        labels = []
-        for name in names:
-            (position,) = domain.index([name])
-            grouping = groupings.pop(position, None)
-            own = domain.attributes[position].labels
-            labels.append(list(own if grouping is None else grouping.labels))
-        if groupings:
-            other = domain.names[min(groupings)]
-            detail = f"group: {other!r} is not among the attributes asked for"
-            raise Refused(Problem.REFUSED, detail)
-        return names, labels
+        domain, asked = self.service.plan.domain, self.question
+        groupings = parse(asked.group, domain)
+        names = [*asked.given, *(name for name in asked.attributes if name not in asked.given)]
+        places = [domain.index([name])[0] for name in names]
+        axes = (groupings.get(i, domain.attributes[i]) for i in places)
+        return names, [list(axis.labels) for axis in axes]
 
     def published(self, final: Manifest) -> dict[str, Any] | None:
         """Return the entry of a window that needs no computation; None if it needs one."""
@@ -69,10 +56,11 @@ class _Series:
     def table(self, window: int, kind: Kind) -> dict[str, Any] | None:
         """Return a published table with its axes as asked for; None where there is none."""
         tables = self.service.results.tables(window, kind)
-        record = None if tables is None else tables.get(frozenset(self.attributes))
-        if record is None or self.group or self.given:
+        asked = self.question
+        record = None if tables is None else tables.get(frozenset(asked.attributes))
+        if record is None or asked.group or asked.given:
             return None
-        axes = [record.attributes.index(name) for name in self.attributes]
+        axes = [record.attributes.index(name) for name in asked.attributes]
         shape = [len(labels) for labels in record.labels]
 
         def ordered(cells: Sequence[float]) -> list[float]:
@@ -89,7 +77,7 @@ class _Series:
     async def computed(self, final: Manifest, seconds: float) -> dict[str, Any] | None:
         """Return the entry of a window, computed or kept; None if that takes longer."""
         service, window = self.service, Windows(final.window, final.window)
-        asked = table(service, self.attributes, window, group=self.group, given=self.given)
+        asked = prepared(service, replace(self.question, windows=window))
         if seconds <= 0.0 and not self.answers.has(asked.etag):
             return None
         answer = self.answers.get(asked.etag, lambda: service.submit(asked.job, self.peer))
@@ -110,9 +98,10 @@ async def series(
     service: PlanService, asked: Parameters, answers: Answers, settings: ServeSettings, peer: str
 ) -> bytes:
     """Return the JSON object: the newest windows first come into it, until the time is over."""
-    attributes, given = asked.table(service)
-    windows = asked.windows(service, "windows", "last:50")
-    wanted = _Series(service, attributes, asked.text("group"), given, answers, peer)
+    question = asked.question(service, "last:50")
+    windows = question.windows
+    assert isinstance(windows, Windows)  # as `Parameters` reads them
+    wanted = _Series(service, question, answers, peer)
     axes, labels = wanted.axes()
     cells = prod(map(len, labels))
     most = max(min(MAX_WINDOWS, MAX_TABLES * asked.max_cells // cells), 1)

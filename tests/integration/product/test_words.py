@@ -16,6 +16,7 @@ from calmstream.commands import query
 from calmstream.common.errors import InvalidInput
 from calmstream.consumer.read.formats import FORMATS
 from calmstream.consumer.read.history import History
+from calmstream.consumer.read.question import Question
 from calmstream.consumer.read.words import WordShares, word_shares
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Plan
@@ -132,7 +133,7 @@ def test_words_over_http(asked: Asked) -> None:
             assert server.get("/words", params=question | wrong).status_code == status, wrong
 
 
-def test_lists_that_cannot_be_asked(tmp_path: Path) -> None:
+def test_lists_that_cannot_be_asked(asked: Asked, tmp_path: Path) -> None:
     path = tmp_path / "names.txt"
     for raw, why in (
         (b"\xff\xfe", "not UTF-8"),
@@ -141,7 +142,7 @@ def test_lists_that_cannot_be_asked(tmp_path: Path) -> None:
     ):
         path.write_bytes(raw)
         with pytest.raises(InvalidInput, match=why):
-            query._candidates(f"crash={path}")
+            Question(("crash",), candidates=query._candidates(f"crash={path}")[1]).check(asked[0])
     with path.open("wb") as file:
         file.truncate(1 << 40)  # it has no data: no disk and no memory holds so much
     with pytest.raises(InvalidInput, match="over 64 MB"):

@@ -65,7 +65,7 @@ def test_the_pairs_of_the_tree_have_the_answers_to_questions(
             limit = 5.0 * (share * (1.0 - share) / N) ** 0.5 + 0.005
             assert found[cell] / N == pytest.approx(share, abs=limit)
     assert "take numbers and errors from calmstream query" in said
-    tree = tree_of(history.model(windows)[0], bench.plan.domain)
+    tree = tree_of(history.counted(windows).model, bench.plan.domain)
     found = Counter(tuple(row[name] for name in bench.plan.domain.names[:3]) for row in rows)
     labels = [attribute.labels for attribute in bench.plan.domain.attributes[:3]]
     for cell, share in zip(product(*labels), tree.table((0, 1, 2)).ravel(), strict=True):

@@ -148,8 +148,12 @@ def test_one_command_says_a_share_and_its_change(
     ("words", "why"),
     [
         (["--attributes", "b"], "no attribute 'b'"),
-        (["--attributes", "a0", "--given", "a0"], "--given: name some, not all"),
+        (["--attributes", "a0", "--given", "a0"], "given: name some, not all"),
         (["--attributes", "a0", "--where", "a0=1"], "where: an attribute must be left"),
+        (
+            ["--attributes", "a0,a1", "--given", "a1", "--where", "a1=1"],
+            "where: 'a1' is given as well; leave it out of one of them",
+        ),
         (["--attributes", "a0", "--where", "a1"], "expected"),
         (["--attributes", "a0", "--where", ""], "--where '': expected ATTRIBUTE=LABELS"),
         (["--attributes", "a0", "--where", "a1=1", "--where", "a1=0"], "'a1' is grouped twice"),

@@ -45,7 +45,7 @@ def summarised(bench: Bench, *attributes: str, **options: object) -> Summary:
 
 def unclipped(bench: Bench, *attributes: str) -> np.ndarray:
     with asking(bench) as history:
-        return history.counted(history.windows_of("total")).table(attributes).raw
+        return history.counted().table(attributes).raw
 
 
 def test_statistics_are_those_of_the_table(bench: Bench) -> None:

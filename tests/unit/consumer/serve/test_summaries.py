@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-import orjson
 import pytest
 
+from calmstream.consumer.read.formats import FORMATS
 from calmstream.consumer.read.summary import summary
 from calmstream.estimators.domain import Domain
 from tests.support.publisher import Bench, published_plan
@@ -58,7 +58,7 @@ def test_they_are_those_of_the_history(
         )
     found = serving.get("/summaries", params=question)
     assert found.status_code == 200, found.text
-    assert found.content == orjson.dumps(expected.to_json())
+    assert found.content == FORMATS["json"](expected)
     again = serving.get(
         "/summaries", params=question, headers={"if-none-match": found.headers["etag"]}
     )
