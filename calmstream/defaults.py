@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 from calmstream.common.errors import InvalidInput
@@ -22,15 +23,19 @@ def default(option: str) -> str | None:
     """Return the default of an option that the environment states, or else the file."""
     if option not in FROM_FILE:
         return None
-    of_file = _of_file() if FILE.is_file() else {}
+    try:
+        of_file = _parsed(FILE.read_bytes()) if FILE.is_file() else {}
+    except OSError as error:
+        raise InvalidInput(f"{FILE}: {error}") from None
     stated = os.environ.get(variable(option)) if option in FROM_ENVIRONMENT else None
     return stated or of_file.get(option)
 
 
-def _of_file() -> dict[str, str]:
+@cache
+def _parsed(raw: bytes) -> dict[str, str]:
     try:
-        found = tomllib.loads(FILE.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        found = tomllib.loads(raw.decode())
+    except ValueError as error:
         raise InvalidInput(f"{FILE}: {error}") from None
     for name, value in found.items():
         if name not in FROM_FILE:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-import numpy as np
 import orjson
 
 from calmstream.consumer.read.question import Question
@@ -20,6 +19,7 @@ from calmstream.consumer.serve.problems import Problem, Refused
 from calmstream.consumer.serve.questions import prepared
 from calmstream.consumer.serve.results import suspicious
 from calmstream.consumer.serve.settings import ServeSettings
+from calmstream.consumer.subscribe.assembler import table_of
 from calmstream.estimators.analysis.grouping import parse
 from calmstream.estimators.wire.snapshot import Kind, Manifest
 
@@ -60,18 +60,12 @@ class _Series:
         record = None if tables is None else tables.get(frozenset(asked.attributes))
         if record is None or asked.group or asked.given:
             return None
-        axes = [record.attributes.index(name) for name in asked.attributes]
-        shape = [len(labels) for labels in record.labels]
-
-        def ordered(cells: Sequence[float]) -> list[float]:
-            found: list[float] = np.reshape(cells, shape).transpose(axes).ravel().tolist()
-            return found
-
+        found = table_of(record, asked.attributes)
         return {
-            "reports": record.reports,
-            "flags": record.flags,
-            "table": ordered(record.table),
-            "stderr": ordered(record.stderr),
+            "reports": found.reports,
+            "flags": found.flags,
+            "table": found.table.ravel().tolist(),
+            "stderr": found.stderr.ravel().tolist(),
         }
 
     async def computed(self, final: Manifest, seconds: float) -> dict[str, Any] | None:

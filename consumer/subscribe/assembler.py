@@ -83,6 +83,20 @@ class Table(Frame):
         return FrameColumns(data, names, about, "difference" in self.flags)
 
 
+def table_of(record: MarginalRecord, names: tuple[str, ...]) -> Table:
+    """Return a published table, with its axes in the order of the names."""
+    axes = [record.attributes.index(name) for name in names]
+    shape = [len(labels) for labels in record.labels]
+    return Table(
+        names,
+        tuple(record.labels[axis] for axis in axes),
+        np.array(record.table).reshape(shape).transpose(axes),
+        np.array(record.stderr).reshape(shape).transpose(axes),
+        record.flags,
+        record.reports,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot(Frame):
     """A complete set.
@@ -141,17 +155,7 @@ class Snapshot(Frame):
         Raises:
             InvalidInput: the set has no such table; the message lists its tables.
         """
-        record = self.record(*names)
-        axes = [record.attributes.index(name) for name in names]
-        shape = [len(labels) for labels in record.labels]
-        return Table(
-            names,
-            tuple(record.labels[axis] for axis in axes),
-            np.array(record.table).reshape(shape).transpose(axes),
-            np.array(record.stderr).reshape(shape).transpose(axes),
-            record.flags,
-            record.reports,
-        )
+        return table_of(self.record(*names), names)
 
     def columns(self) -> FrameColumns:
         """Return one row for each cell of all tables, as ``calmstream export`` writes them."""
