@@ -111,10 +111,9 @@ class RunningWorker:
             # Everything that results is in the outbox before folding can wait, and be stopped.
             for window in outcome.closed:
                 write_closed(self._context, self.outbox, chunk.partition, window)
-            for index, rejected in outcome.rejected.items():
-                write_dead_letter(
-                    self._context, self.outbox, outcome.records.record(index), *rejected
-                )
+            for index, number in outcome.rejects.items():
+                record, rejection = outcome.records.record(index), outcome.rejections[index]
+                write_dead_letter(self._context, self.outbox, record, rejection, number)
             if len(self.outbox) > 4 * MAX_WRITES:
                 self.outbox.drain(self.membership.keep_alive_or_stop)
         if len(bad):

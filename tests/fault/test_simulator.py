@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from calmstream.common.errors import PlanError
+from calmstream.consumer.tally.folding import decode
 from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.plan.document import read_plan
-from calmstream.estimators.wire import joined
 from tests.fault.setting import TALLY, generate, plan
 from tests.fault.simulator import run
 from tests.support.repeats import parts
@@ -20,7 +20,7 @@ def test_nothing_is_lost_or_doubled(part: int, monkeypatch: pytest.MonkeyPatch) 
     # In every other part polls are larger, and all batches are joined, also a single one.
     large = part % 2 == 1
     if large:
-        monkeypatch.setattr(joined, "_MIN_JOINED", 1)
+        monkeypatch.setattr(decode, "_MIN_JOINED", 1)
     for seed in range(part, SEQUENCES, PARTS):
         operations = generate(seed)
         try:

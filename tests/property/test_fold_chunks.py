@@ -97,7 +97,7 @@ def shown(outcome: RecordOutcome, plan: Plan) -> tuple[object, ...]:
 
 def folded(fold: PartitionFold, chunk: Chunk) -> Iterator[RecordOutcome]:
     for result in fold.fold(chunk):
-        assert list(result.rejected) == sorted(result.rejected)
+        assert list(result.rejects) == sorted(result.rejects)
         for index in range(len(result.records)):
             found = outcome_of(result, index)
             assert not (found.rejection and found.reports)

@@ -15,7 +15,8 @@ from calmstream.broker.records import in_chunks
 from calmstream.broker.transport import Partition, Record
 from calmstream.common.errors import Reason, Rejection
 from calmstream.consumer.tally.folding.batch_ids import ID_BYTES, BatchIds
-from calmstream.consumer.tally.folding.fold import ChunkOutcome, PartitionFold
+from calmstream.consumer.tally.folding.decode import ChunkOutcome
+from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.limits import STANDARD, PlanLimits
 from calmstream.estimators.view import View
@@ -94,9 +95,10 @@ class RecordOutcome(NamedTuple):
 
 
 def outcome_of(result: ChunkOutcome, index: int) -> RecordOutcome:
-    rejection, number = result.rejected.get(index, (None, 0))
-    closed = () if index else result.closed
-    return RecordOutcome(rejection, closed, number, int(result.reports[index]))
+    closed = () if index else tuple(result.closed)
+    rejects = result.rejects.get(index, 0)
+    reports = int(result.reports[index])
+    return RecordOutcome(result.rejections.get(index), closed, rejects, reports)
 
 
 def fold_one(fold: PartitionFold, one: Record) -> RecordOutcome:

@@ -6,17 +6,15 @@ records and the reading of old ids after a restart use the same class, so that t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.broker.transport import Chunk
 from calmstream.common.errors import Reason, Rejection
 from calmstream.consumer.tally.folding.batch_ids import BatchIds, Ids, hashes
+from calmstream.consumer.tally.folding.decode import ChunkOutcome, decode, rows_at
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.batch import BATCH_ID_BYTES
-from calmstream.estimators.wire.joined import Decoded, Joined, Values, decode_all, refused
 
 DUPLICATE = "this batch id was accepted before in this window"
 """Detail of the rejection of a duplicate."""
@@ -25,24 +23,6 @@ NEVER = 1 << 62
 """A time in milliseconds that is later than any append time."""
 
 Integers = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Decisions:
-    """The decisions on the first n records of a chunk, of which only the first closes windows.
-
-    ``joined`` holds every batch. ``reports`` is what counts of each record, 0 unless it is an
-    accepted batch, and ``clock`` the log's clock after it: both of shape (n,).
-    """
-
-    closed: range
-    joined: list[Joined]
-    reports: Integers
-    rejections: dict[int, Rejection]
-    clock: Integers
-
-    def __len__(self) -> int:
-        return len(self.clock)
 
 
 class AdmissionControl:
@@ -72,44 +52,33 @@ class AdmissionControl:
         closes = plan.window_end(following) + plan.grace * 1000
         self.next_close = closes if following < plan.windows else NEVER
 
-    def _advance(self, timestamp: int) -> range:
-        """Advance the log's clock to a record's time; return the windows that this closes."""
-        before = self.closed_through
+    def _advance(self, timestamp: int) -> None:
+        """Advance the log's clock to a record's time, and close the windows that it passes."""
         if timestamp > self.clock:
             self._set_clock(timestamp)
-        closed = range(before + 1, self.closed_through + 1)
-        for window in closed:
-            self._ids.pop(window, None)
+        for window in [window for window in self._ids if window <= self.closed_through]:
+            del self._ids[window]
             self._first.pop(window, None)
-        return closed
 
-    def admit(self, chunk: Chunk) -> Decisions:
+    def admit(self, chunk: Chunk) -> ChunkOutcome:
         """Decide on the first records of a chunk, up to the next one that closes windows.
 
         At least one is decided on: a record closes windows before it is admitted.
         """
         before = self.clock
-        closed = self._advance(int(chunk.timestamp[0]))
+        self._advance(int(chunk.timestamp[0]))
         later = np.flatnonzero(chunk.timestamp > self.next_close)
         chunk = chunk.part(0, int(later[0]) if len(later) else len(chunk))
+        outcome = decode(self._plan, self._group, chunk)
         clock = np.maximum(np.maximum.accumulate(chunk.timestamp), self.clock)
-        if chunk.damage is None:
-            values = Values(chunk.data, chunk.key, chunk.value)
-            decoded = decode_all(self._plan, self._group, values)
-        else:
-            lost, first, why = chunk.damage.records, chunk.damage.first_offset, chunk.damage.why
-            detail = f"{lost} records from offset {first} cannot be decoded: {why}"
-            decoded = refused(Rejection(Reason.UNDECODABLE, detail))
-        rejections = dict(decoded.rejections)
-        in_time = self._check_periods(decoded, clock, rejections)
+        outcome.clock, self.clock = clock, int(clock[-1])
+        in_time = self._check_periods(outcome)
         clock_before = np.concatenate([[before], clock[:-1]])
-        for period in sorted(set(decoded.period[in_time].tolist())):
-            chosen = np.flatnonzero(in_time & (decoded.period == period))
-            self._admit_period(chunk, period, chosen, decoded, clock_before, rejections)
-        reports = decoded.reports.copy()
-        reports[list(rejections)] = 0
-        self.clock = int(clock[-1])
-        return Decisions(closed, decoded.joined, reports, rejections, clock)
+        for period in sorted(set(outcome.period[in_time].tolist())):
+            chosen = np.flatnonzero(in_time & (outcome.period == period))
+            self._admit_period(outcome, period, chosen, clock_before)
+        outcome.reports[list(outcome.rejections)] = 0
+        return outcome
 
     def replay(self, chunk: Chunk) -> None:
         """Decide again on records that were folded before, to find their ids again.
@@ -119,19 +88,17 @@ class AdmissionControl:
         """
         at = 0
         while at < len(chunk):
-            at += len(self.admit(chunk.part(at, len(chunk))))
+            at += len(self.admit(chunk.part(at, len(chunk))).records)
 
-    def _check_periods(
-        self, decoded: Decoded, clock: Integers, rejections: dict[int, Rejection]
-    ) -> NDArray[np.bool_]:
+    def _check_periods(self, outcome: ChunkOutcome) -> NDArray[np.bool_]:
         """Return which records are batches of open windows; reject batches of other windows."""
-        plan, period = self._plan, decoded.period
-        batches = decoded.reports > 0  # a batch has at least one report, any other record none
+        plan, period = self._plan, outcome.period
+        batches = outcome.reports > 0  # a batch has at least one report, any other record none
         possible = (period > self.closed_through) & (period < plan.windows)
         start = (plan.start + np.where(possible, period, 0) * plan.window) * 1000
-        in_time = batches & possible & (start <= clock + plan.skew * 1000)
+        in_time = batches & possible & (start <= outcome.clock + plan.skew * 1000)
         for index in np.flatnonzero(batches & ~in_time).tolist():
-            rejections[index] = self._not_open(int(period[index]))
+            outcome.rejections[index] = self._not_open(int(period[index]))
         return in_time
 
     def _not_open(self, period: int) -> Rejection:
@@ -143,22 +110,16 @@ class AdmissionControl:
         return Rejection(Reason.EARLY, "the window begins later than the log's clock plus skew")
 
     def _admit_period(
-        self,
-        chunk: Chunk,
-        period: int,
-        chosen: Integers,
-        decoded: Decoded,
-        clock_before: Integers,
-        rejections: dict[int, Rejection],
+        self, outcome: ChunkOutcome, period: int, chosen: Integers, clock_before: Integers
     ) -> None:
         """Decide on the batches of one open window, at the indices ``chosen``."""
-        values = Values(chunk.data, chunk.key, chunk.value)
-        ids = values.rows(chunk.key[chosen], BATCH_ID_BYTES).view(np.uint64)
+        chunk = outcome.records
+        ids = rows_at(chunk, chunk.key[chosen], BATCH_ID_BYTES).view(np.uint64)
         mixed = hashes(ids)
         kept = self._ids.setdefault(period, BatchIds())
         new = ~kept.contains(ids, mixed)
-        if not (new.all() and _different(ids) and self._within(kept, decoded.reports[chosen])):
-            new = self._one_by_one(kept, chosen, ids, new, decoded.reports, rejections)
+        if not (new.all() and _different(ids) and self._within(kept, outcome.reports[chosen])):
+            new = self._one_by_one(outcome, kept, chosen, ids, new)
         if new.any():
             # A restore may begin at the first accepted batch: with the clock before this record.
             first = chosen[new][0]
@@ -179,12 +140,11 @@ class AdmissionControl:
 
     def _one_by_one(
         self,
+        outcome: ChunkOutcome,
         kept: BatchIds,
         chosen: Integers,
         ids: Ids,
         new: NDArray[np.bool_],
-        reports: Integers,
-        rejections: dict[int, Rejection],
     ) -> NDArray[np.bool_]:
         """Decide in order on batches of one window; return which of them are accepted.
 
@@ -195,11 +155,11 @@ class AdmissionControl:
         for i, index in enumerate(chosen.tolist()):
             key = ids[i].tobytes()
             if not new[i] or key in seen:
-                rejections[index] = Rejection(Reason.DUPLICATE, DUPLICATE)
+                outcome.rejections[index] = Rejection(Reason.DUPLICATE, DUPLICATE)
                 continue
-            over = self._over(int(reports[index]), before + len(seen))
+            over = self._over(int(outcome.reports[index]), before + len(seen))
             if over:
-                rejections[index] = Rejection(Reason.OVER_LIMIT, over)
+                outcome.rejections[index] = Rejection(Reason.OVER_LIMIT, over)
                 continue
             seen.add(key)
             accepted[i] = True

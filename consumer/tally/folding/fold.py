@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calmstream.broker.transport import Chunk
-from calmstream.common.errors import FatalError, Rejection
+from calmstream.common.errors import FatalError, Reason
 from calmstream.consumer.tally.folding.admission import AdmissionControl
+from calmstream.consumer.tally.folding.decode import ChunkOutcome, Joined
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
-from calmstream.estimators.wire.joined import Joined
 from calmstream.estimators.wire.state import ClosedWindow, PartitionState, WindowCount
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ChunkOutcome:
-    """The effect of consecutive records. All but the rejected ones are batches, or ticks."""
-
-    records: Chunk
-    reports: NDArray[np.int64]  # (records,): number of reports that were counted of each
-    closed: tuple[ClosedWindow, ...]  # by the time of the first one, in order, also empty ones
-    # By index, ascending, and the number among those of its reason and window so far.
-    rejected: Mapping[int, tuple[Rejection, int]]
 
 
 def zero_count(plan: Plan, group: int) -> WindowCount:
@@ -77,18 +65,19 @@ class PartitionFold:
             offset = int(chunk.offset[0])
             if offset < self.next_offset:
                 raise ValueError(f"offset {offset} is below {self.next_offset}")
-            decisions = self.admission.admit(chunk)
-            folded = chunk.part(0, len(decisions))
-            closed = tuple(self._close(window, offset) for window in decisions.closed)
-            for joined in decisions.joined:
-                self._count_joined(joined.only(decisions.reports[joined.record] > 0))
-            rejected = {
-                index: self._reject(rejection, int(decisions.clock[index]))
-                for index, rejection in sorted(decisions.rejections.items())
-            }
+            closed = self.admission.closed_through
+            outcome = self.admission.admit(chunk)
+            closes = range(closed + 1, self.admission.closed_through + 1)
+            outcome.closed = [self._close(window, offset) for window in closes]
+            for joined in outcome.joined:
+                self._count_joined(joined.only(outcome.reports[joined.record] > 0))
+            for index, rejection in sorted(outcome.rejections.items()):
+                clock = int(outcome.clock[index])
+                outcome.rejects[index] = self._count_reject(rejection.reason, clock)
+            folded = outcome.records
             self.next_offset = int(folded.offset[-1]) + 1
             chunk = chunk.part(len(folded), len(chunk))
-            yield ChunkOutcome(folded, decisions.reports, closed, rejected)
+            yield outcome
 
     def _count_joined(self, joined: Joined) -> None:
         for period in set(joined.period.tolist()):
@@ -102,21 +91,21 @@ class PartitionFold:
             counts = self._mechanism.tally(same.columns, same.view, views)
             np.add(tally.counts, counts, out=tally.counts)
 
-    def _reject(self, rejection: Rejection, clock: int) -> tuple[Rejection, int]:
+    def _count_reject(self, reason: Reason, clock: int) -> int:
         """Count a rejected record in the window of the clock, or in the nearest open one.
 
-        After the last window has closed, it is counted in the total.
+        After the last window has closed, it is counted in the total. Returns its number there.
         """
         first, last = self.admission.closed_through + 1, self._plan.windows - 1
         number = min(max(self._plan.window_at(clock), first), last)
         count = self._total if first > last else self._window(number)
-        of_reason = count.rejects.get(rejection.reason, 0) + 1
-        count = replace(count, rejects={**count.rejects, rejection.reason: of_reason})
+        of_reason = count.rejects.get(reason, 0) + 1
+        count = replace(count, rejects={**count.rejects, reason: of_reason})
         if first > last:
             self._total = count
         else:
             self._open[number] = count
-        return rejection, of_reason
+        return of_reason
 
     def _window(self, number: int) -> WindowCount:
         window = self._open.get(number)

@@ -1,17 +1,18 @@
-"""Decodes many batches at once: those of equal length are joined, which costs much less.
+"""Decodes the records of a chunk: batches of equal length are joined, which costs much less.
 
 This only recognises valid batches; whatever it does not goes to `decode_batch`, which rejects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calmstream.common.errors import Rejection
+from calmstream.broker.transport import Chunk
+from calmstream.common.errors import Reason, Rejection
 from calmstream.estimators.mechanisms.base import Reports
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.limits import MAX_BATCH_REPORTS
@@ -28,45 +29,13 @@ from calmstream.estimators.wire.batch import (
     read_heads,
     split,
 )
+from calmstream.estimators.wire.state import ClosedWindow
 
 JOINED_REPORTS = 1 << 16  # reports that are joined at most, unless a single batch has more
 _SHORT = 64  # up to this size, to gather bytes costs less than to slice and join
 _MIN_JOINED = 4  # so many batches of one length are needed before it is worth joining them
 
 Integers = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Values:
-    """The keys and values of n records as positions in a buffer.
-
-    ``key``, ``value``: start and end in ``data``, (n, 2), int64; (-1, -1) if there is none.
-    """
-
-    data: bytes
-    key: Integers
-    value: Integers
-
-    def __len__(self) -> int:
-        return len(self.key)
-
-    def key_of(self, index: int) -> bytes | None:
-        return self._content(self.key, index)
-
-    def value_of(self, index: int) -> bytes | None:
-        return self._content(self.value, index)
-
-    def _content(self, spans: Integers, index: int) -> bytes | None:
-        start, end = spans[index].tolist()
-        return None if start < 0 else self.data[start:end]
-
-    def rows(self, spans: Integers, size: int) -> NDArray[np.uint8]:
-        """Return the bytes at spans of equal size as rows: shape (spans, size)."""
-        if size <= _SHORT:
-            places = spans[:, :1] + np.arange(size)
-            return np.asarray(np.frombuffer(self.data, np.uint8)[places])
-        joined = b"".join([self.data[start:end] for start, end in spans.tolist()])
-        return np.frombuffer(joined, np.uint8).reshape(len(spans), size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,31 +71,40 @@ class Joined:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Decoded:
-    """What n records hold: each is a batch, a tick, or has a rejection."""
+@dataclass(slots=True, eq=False)
+class ChunkOutcome:
+    """What becomes of n consecutive records, of which only the first closes windows.
 
-    period: Integers  # (n,): of each batch, 0 for all else, as below
-    reports: Integers  # (n,): their number
-    rejections: dict[int, Rejection]
-    joined: list[Joined]
+    Each is a batch, a tick, or rejected. `AdmissionControl` sets ``clock`` and rejects more
+    batches; `PartitionFold` sets ``closed`` and ``rejects``.
+    """
+
+    records: Chunk
+    period: Integers  # (n,): of each batch, 0 for all else
+    reports: Integers  # (n,): number of reports that count; 0 for all but accepted batches
+    rejections: dict[int, Rejection] = field(default_factory=dict)  # by index
+    joined: list[Joined] = field(default_factory=list)  # all batches, also rejected ones
+    clock: Integers = field(init=False)  # (n,): the log's clock after each record
+    closed: Sequence[ClosedWindow] = ()  # in order, also empty ones
+    # By index, ascending: the number of each rejection among those of its reason and window.
+    rejects: dict[int, int] = field(default_factory=dict)
 
 
-def refused(rejection: Rejection) -> Decoded:
-    """Return what a record holds that is refused whatever it holds."""
-    none = np.zeros(1, np.int64)
-    return Decoded(none, none, {0: rejection}, [])
-
-
-def decode_all(plan: Plan, group: int, values: Values) -> Decoded:
+def decode(plan: Plan, group: int, chunk: Chunk) -> ChunkOutcome:
     """Decode records of the topic of a group; depends on the plan and each record alone."""
-    found = Decoded(np.zeros(len(values), np.int64), np.zeros(len(values), np.int64), {}, [])
-    rest = ~_ticks(values)
-    for joined in _alike(plan, group, values, rest):
+    found = ChunkOutcome(chunk, np.zeros(len(chunk), np.int64), np.zeros(len(chunk), np.int64))
+    if chunk.damage is not None:
+        lost, first, why = chunk.damage.records, chunk.damage.first_offset, chunk.damage.why
+        detail = f"{lost} records from offset {first} cannot be decoded: {why}"
+        found.rejections[0] = Rejection(Reason.UNDECODABLE, detail)
+        return found
+    rest = ~_ticks(chunk)
+    for joined in _alike(plan, group, chunk, rest):
         _note(found, joined)
     for index in np.flatnonzero(rest).tolist():
+        key, value = (_content(chunk, spans, index) for spans in (chunk.key, chunk.value))
         try:
-            batch = decode_batch(plan, group, values.key_of(index), values.value_of(index))
+            batch = decode_batch(plan, group, key, value)
         except Rejection as rejection:
             found.rejections[index] = rejection
         else:
@@ -134,46 +112,60 @@ def decode_all(plan: Plan, group: int, values: Values) -> Decoded:
     return found
 
 
-def _note(found: Decoded, joined: Joined) -> None:
+def rows_at(chunk: Chunk, spans: Integers, size: int) -> NDArray[np.uint8]:
+    """Return the bytes at spans of equal size as rows: shape (spans, size)."""
+    if size <= _SHORT:
+        places = spans[:, :1] + np.arange(size)
+        return np.asarray(np.frombuffer(chunk.data, np.uint8)[places])
+    joined = b"".join([chunk.data[start:end] for start, end in spans.tolist()])
+    return np.frombuffer(joined, np.uint8).reshape(len(spans), size)
+
+
+def _content(chunk: Chunk, spans: Integers, index: int) -> bytes | None:
+    start, end = spans[index].tolist()
+    return None if start < 0 else chunk.data[start:end]
+
+
+def _note(found: ChunkOutcome, joined: Joined) -> None:
     found.period[joined.record] = joined.period
     found.reports[joined.record] = joined.n
     found.joined.append(joined)
 
 
-def _ticks(values: Values) -> NDArray[np.bool_]:
-    lengths = values.value[:, 1] - values.value[:, 0]
-    ticks: NDArray[np.bool_] = (values.key[:, 0] < 0) & (lengths == len(TICK))
+def _ticks(chunk: Chunk) -> NDArray[np.bool_]:
+    lengths = chunk.value[:, 1] - chunk.value[:, 0]
+    ticks: NDArray[np.bool_] = (chunk.key[:, 0] < 0) & (lengths == len(TICK))
     for index in np.flatnonzero(ticks).tolist():
-        ticks[index] = values.value_of(index) == TICK
+        ticks[index] = _content(chunk, chunk.value, index) == TICK
     return ticks
 
 
-def _alike(plan: Plan, group: int, values: Values, rest: NDArray[np.bool_]) -> Iterator[Joined]:
+def _alike(plan: Plan, group: int, chunk: Chunk, rest: NDArray[np.bool_]) -> Iterator[Joined]:
     """Yield batches of equal length together; remove them from ``rest``, which is changed."""
     form = form_of(plan, group)
-    size = values.value[:, 1] - values.value[:, 0]
-    raw = np.frombuffer(values.data, np.uint8)
+    size = chunk.value[:, 1] - chunk.value[:, 0]
+    raw = np.frombuffer(chunk.data, np.uint8)
     n, over = np.divmod(size - HEAD_BYTES, form.report_bytes)
     fits = (over == 0) & (n >= 1) & (n <= MAX_BATCH_REPORTS) & (size <= MAX_BATCH_BYTES)
-    fits &= rest & (values.key[:, 1] - values.key[:, 0] == BATCH_ID_BYTES)
+    fits &= rest & (chunk.key[:, 1] - chunk.key[:, 0] == BATCH_ID_BYTES)
     chosen = np.flatnonzero(fits)
-    chosen = chosen[raw[values.value[chosen, 0]] == MARK[0]]
+    chosen = chosen[raw[chunk.value[chosen, 0]] == MARK[0]]
     for count in np.unique(n[chosen]).tolist():
         alike = chosen[n[chosen] == count]
         if len(alike) < _MIN_JOINED:
             continue
         step = max(1, JOINED_REPORTS // count)
         for first in range(0, len(alike), step):
-            joined = _equal_lengths(form, values, alike[first : first + step], count)
+            joined = _equal_lengths(form, chunk, alike[first : first + step], count)
             rest[joined.record] = False
             if len(joined.record):
                 yield joined
 
 
-def _equal_lengths(form: Form, values: Values, record: Integers, n: int) -> Joined:
+def _equal_lengths(form: Form, chunk: Chunk, record: Integers, n: int) -> Joined:
     """Return the valid batches among those of equal length."""
     size = HEAD_BYTES + n * form.report_bytes
-    rows = values.rows(values.value[record], size)
+    rows = rows_at(chunk, chunk.value[record], size)
     good, period = read_heads(form, rows, n)
     view, columns, bad = split(form, rows, n)
     for wrong in bad:
