@@ -260,7 +260,7 @@ class PlansRole:
         for served in self._served.values():
             if served.state is PlanState.WORKING:
                 silences.append(served.silent_seconds())
-            starting += served.state is PlanState.WAITING and not served.quarantined
+            starting += served.state is PlanState.WAITING
             verdicts[plan_label(served.plan)] = served.verdict()
             if not served.given_back:
                 served.metrics.set(self._kind.quarantined, served.at_fault())

@@ -30,9 +30,10 @@ IDLE_SECONDS = 1.0
 
 
 class PlanState(Enum):
-    """What a plan does; in quarantine it waits to begin anew, with a reason."""
+    """What a plan does; in quarantine it waits to begin anew after a fault."""
 
     WAITING = "waiting"
+    QUARANTINED = "quarantined"
     WORKING = "working"
     LEAVING = "leaving"
     OVER = "over"
@@ -124,7 +125,7 @@ class ServedPlan:
         if self.state is PlanState.WORKING and now - self._working_since > STEADY_SECONDS:
             self._pause = FIRST_PAUSE
         pause, self._pause = self._pause, min(2 * self._pause, LONGEST_PAUSE)
-        self.state, self.reason = PlanState.WAITING, described(error)
+        self.state, self.reason = PlanState.QUARANTINED, described(error)
         self.due_at = now + pause
         return pause
 
@@ -139,12 +140,8 @@ class ServedPlan:
         if self._worker is not None and self._task is None:
             self._worker.abandon()
 
-    @property
-    def quarantined(self) -> bool:
-        return self.state is PlanState.WAITING and bool(self.reason)
-
     def verdict(self) -> Verdict:
-        if self.quarantined:
+        if self.state is PlanState.QUARANTINED:
             pause = max(self.due_at - self._clock.monotonic(), 0.0)
             return Verdict(False, f"quarantined: {self.reason} (next attempt in {pause:.0f} s)")
         worker = self._worker
@@ -156,7 +153,7 @@ class ServedPlan:
     def at_fault(self) -> bool:
         """Return whether the plan is in quarantine, or its topics are not as it needs them."""
         worker = self._worker
-        return self.quarantined or bool(worker and worker.health.fault)
+        return self.state is PlanState.QUARANTINED or bool(worker and worker.health.fault)
 
     def silent_seconds(self) -> float:
         """Return the age of the worker's last answer from a broker while requests fail, or 0."""
@@ -164,7 +161,7 @@ class ServedPlan:
         return worker.health.silent_seconds if worker is not None else 0.0
 
     def _call(self) -> Callable[[], bool] | None:
-        if self.state is PlanState.WAITING:
+        if self.state in (PlanState.WAITING, PlanState.QUARANTINED):
             return self._begin
         if self.state is PlanState.WORKING:
             return self._turn

@@ -44,47 +44,119 @@ MAX_AHEAD_MS = 3_600_000
 by less, unless one of them is wrong. A wrong time would close windows too early."""
 
 
-class RunningWorker:
-    """The clients and the connected parts of a worker, while it is in its consumer group."""
+class TallyWorker:
+    """A member of the consumer group of tally workers of one plan; a `PlanWorker`."""
 
     def __init__(self, context: TallyContext, broker: Broker) -> None:
-        """Verify the topics, open the clients, connect the parts and join the group."""
+        self.name = context.role
+        self.health = context.health
         self._context = context
+        self._broker = broker
+        self._is_open = self._over = False
+        self._checkpoint_at = self._look_at = context.clock.monotonic()
+
+    @property
+    def folds(self) -> Mapping[Partition, PartitionFold]:
+        return self.assigned.folds if self._is_open else {}
+
+    def start(self, stop: threading.Event | None = None) -> None:
+        """Verify the topics, open the clients, connect the parts and join the group."""
+        context = self._context
+        context.stop = stop or threading.Event()
         plan, names, config = context.plan, context.names, context.config
         used = (*names.all_reports, names.state, names.dead_letters)
         with ExitStack() as undo:
-            self.topics = topics = broker.topics()
+            self.topics = topics = self._broker.topics()
             found = context.retry("the broker", lambda: verify_topics(plan, names, topics, used))
-            self._reader = broker.reader()
+            self._reader = self._broker.reader()
             undo.callback(self._reader.close)
-            self._sink = sink = broker.sink()
+            self._sink = sink = self._broker.sink()
             undo.callback(sink.close, 0.0)
             # Without this call, the first send to a topic would wait for the topic's metadata in
             # the worker's loop, perhaps while a broker does not answer.
             context.retry("the broker", lambda: sink.prepare(used))
-            member = broker.group_reader(names.group("tally"))
+            member = self._broker.group_reader(names.group("tally"))
             undo.callback(member.close, 0.0)
             self.membership = membership = Membership(member, context)
-            self.topic_watch = context.watch(topics, found)
-            self.outbox = WriteOutbox(context, sink, membership.guard)
-            self.ticker = Ticker(context, sink, membership.guard)
-            self.ends = EndWatch(topics, context.clock, config.topic_check_seconds)
-            self.restorer = Restorer(
-                context, self._reader, topics, self.ends, membership.keep_alive_or_stop
+            self._topic_watch = context.watch(topics, found)
+            self._outbox = WriteOutbox(context, sink, membership.guard)
+            self._ticker = Ticker(context, sink, membership.guard)
+            self._ends = EndWatch(topics, context.clock, config.topic_check_seconds)
+            self._restorer = Restorer(
+                context, self._reader, topics, self._ends, membership.keep_alive_or_stop
             )
             self.assigned = AssignedPartitions(
                 context,
                 membership=membership,
-                outbox=self.outbox,
-                restorer=self.restorer,
+                outbox=self._outbox,
+                restorer=self._restorer,
                 topics=topics,
-                ends=self.ends,
+                ends=self._ends,
             )
-            self.liveness = Liveness(context, self.assigned, membership, self.ends)
+            self._liveness = Liveness(context, self.assigned, membership, self._ends)
             context.retry("joining the group", lambda: membership.join(names.all_reports))
             undo.pop_all()
+        self._is_open = True
+        self._schedule_checkpoint()
 
-    def count(self, chunks: Iterable[Chunk]) -> None:
+    def turn(self) -> bool:
+        """Do one round of the loop; block at most for a poll, a restore or a checkpoint."""
+        context, assigned = self._context, self.assigned
+        chunks = self.membership.poll()
+        change = self.membership.take_changes()
+        gone = assigned.release(change)
+        for part in (self._outbox, self._ticker, self._liveness):
+            part.drop(gone)
+        self._count(chunks)
+        assigned.restore(change)
+        self._outbox.settle()
+        if context.clock.monotonic() >= self._checkpoint_at:
+            self.checkpoint()
+        self._topic_watch.turn()
+        self.health.watched(self._topic_watch.silent_seconds, self._topic_watch.fault)
+        counted = {partition: fold.next_offset for partition, fold in assigned.folds.items()}
+        self._ends.turn(dict.fromkeys(assigned.awaiting_restore, 0) | counted)
+        self._ticker.turn(assigned.folds, self._liveness.at_end)
+        self._apply_back_pressure()
+        self._liveness.turn()
+        self._look_whether_over()
+        return bool(chunks)
+
+    def over(self) -> bool:
+        return self._over
+
+    def checkpoint(self, deadline: float | None = None) -> None:
+        """Write a checkpoint of all partitions that have advanced; it is durable on return."""
+        context, member = self._context, self.membership
+        wait = member.keep_alive_or_stop if deadline is None else member.keep_alive
+        durable = write_checkpoint(context, self._outbox, self.assigned.folds, wait, deadline)
+        self._schedule_checkpoint()
+        if durable:
+            member.reader.commit(durable)
+            context.log.debug("checkpoint", partitions=len(durable))
+
+    def finish(self) -> None:
+        """Write a checkpoint, leave the group and close the clients, within ``stop_seconds``."""
+        if not self._is_open:
+            return
+        self.health.not_ready("draining")
+        clock = self._context.clock
+        deadline = clock.monotonic() + self._context.config.stop_seconds / 2
+        try:
+            self.checkpoint(deadline)
+        except RecoverableError as error:
+            raise FatalError(f"stopped without a last checkpoint: {error}") from error
+        finally:
+            self._close(max(1.0, min(_CLOSE_SECONDS, deadline - clock.monotonic())))
+        self._context.log.info("stopped")
+
+    def abandon(self) -> None:
+        """Close the clients and write nothing more. Never raises."""
+        if self._is_open:
+            self.health.not_ready("failed")
+            self._close(0.0)
+
+    def _count(self, chunks: Iterable[Chunk]) -> None:
         """Fold the records of restored partitions; skip other records and those folded before."""
         # The metrics are set once for each call, because to find the series of a label costs as
         # much as to count a record.
@@ -110,30 +182,44 @@ class RunningWorker:
             amounts[m.BATCHES_ACCEPTED, fold.group] += int(np.count_nonzero(outcome.reports))
             # Everything that results is in the outbox before folding can wait, and be stopped.
             for window in outcome.closed:
-                write_closed(self._context, self.outbox, chunk.partition, window)
+                write_closed(self._context, self._outbox, chunk.partition, window)
             for index, number in outcome.rejects.items():
                 record, rejection = outcome.records.record(index), outcome.rejections[index]
-                write_dead_letter(self._context, self.outbox, record, rejection, number)
-            if len(self.outbox) > 4 * MAX_WRITES:
-                self.outbox.drain(self.membership.keep_alive_or_stop)
+                write_dead_letter(self._context, self._outbox, record, rejection, number)
+            if len(self._outbox) > 4 * MAX_WRITES:
+                self._outbox.drain(self.membership.keep_alive_or_stop)
         if len(bad):
             raise _impossible_time(new.record(int(bad[0])), now_ms)
 
-    def apply_back_pressure(self) -> None:
+    def _apply_back_pressure(self) -> None:
         """Pause reading while too many writes are not acknowledged; resume it at half of them."""
-        pending = len(self.outbox)
+        pending = len(self._outbox)
         if pending > MAX_WRITES:
             self.membership.block(True)
         elif pending <= MAX_WRITES / 2:
             self.membership.block(False)
         self._context.metrics.set(m.IN_FLIGHT, pending)
 
-    def close(self, timeout: float) -> None:
+    def _look_whether_over(self) -> None:
+        clock, ends = self._context.clock, all_windows_closed_at(self._context.plan)
+        now = clock.monotonic()
+        if not self._over and now >= self._look_at and clock.now_ms() > ends:
+            self._look_at = now + _LOOK_SECONDS
+            with suppress(RecoverableError):
+                self._over = self._restorer.counted_everywhere()
+
+    def _close(self, timeout: float) -> None:
         """Leave the group and close all clients; wait at most ``timeout`` seconds for each."""
+        self._is_open = False
         self.membership.reader.close(timeout)
         self._sink.close(timeout)
         self._reader.close()
-        self.liveness.drop(tuple(self.assigned.folds))
+        self._liveness.drop(tuple(self.assigned.folds))
+        self._context.metrics.set(m.ASSIGNED, 0)
+
+    def _schedule_checkpoint(self) -> None:
+        now = self._context.clock.monotonic()
+        self._checkpoint_at = now + self._context.config.checkpoint_seconds
 
 
 def _impossible_time(record: Record, now_ms: int) -> FatalError:
@@ -147,109 +233,3 @@ def _impossible_time(record: Record, now_ms: int) -> FatalError:
         f"an hour ahead of this machine ({now_ms} ms); set the clock that is wrong, here or "
         "at the broker, before any worker counts this record"
     )
-
-
-class TallyWorker:
-    """A member of the consumer group of tally workers of one plan; a `PlanWorker`."""
-
-    def __init__(self, context: TallyContext, broker: Broker) -> None:
-        self.name = context.role
-        self.health = context.health
-        self._context = context
-        self._broker = broker
-        self._running: RunningWorker | None = None
-        self._over = False
-        self._checkpoint_at = self._look_at = context.clock.monotonic()
-
-    @property
-    def running(self) -> RunningWorker:
-        """The parts of a started worker; RuntimeError before its start and after its end."""
-        if self._running is None:
-            raise RuntimeError("the worker is not running")
-        return self._running
-
-    @property
-    def folds(self) -> Mapping[Partition, PartitionFold]:
-        return {} if self._running is None else self._running.assigned.folds
-
-    def start(self, stop: threading.Event | None = None) -> None:
-        self._context.stop = stop or threading.Event()
-        self._running = RunningWorker(self._context, self._broker)
-        self._schedule_checkpoint()
-
-    def turn(self) -> bool:
-        """Do one round of the loop; block at most for a poll, a restore or a checkpoint."""
-        running, context = self.running, self._context
-        records = running.membership.poll()
-        change = running.membership.take_changes()
-        gone = running.assigned.release(change)
-        for part in (running.outbox, running.ticker, running.liveness):
-            part.drop(gone)
-        running.count(records)
-        running.assigned.restore(change)
-        running.outbox.settle()
-        if context.clock.monotonic() >= self._checkpoint_at:
-            self.checkpoint()
-        running.topic_watch.turn()
-        self.health.watched(running.topic_watch.silent_seconds, running.topic_watch.fault)
-        assigned = running.assigned
-        counted = {partition: fold.next_offset for partition, fold in assigned.folds.items()}
-        running.ends.turn(dict.fromkeys(assigned.awaiting_restore, 0) | counted)
-        running.ticker.turn(assigned.folds, running.liveness.at_end)
-        running.apply_back_pressure()
-        running.liveness.turn()
-        self._look_whether_over(running)
-        return bool(records)
-
-    def over(self) -> bool:
-        return self._over
-
-    def checkpoint(self, deadline: float | None = None) -> None:
-        """Write a checkpoint of all partitions that have advanced; it is durable on return."""
-        running, context = self.running, self._context
-        member, folds = running.membership, running.assigned.folds
-        wait = member.keep_alive_or_stop if deadline is None else member.keep_alive
-        durable = write_checkpoint(context, running.outbox, folds, wait, deadline)
-        self._schedule_checkpoint()
-        if durable:
-            member.reader.commit(durable)
-            context.log.debug("checkpoint", partitions=len(durable))
-
-    def finish(self) -> None:
-        """Write a checkpoint, leave the group and close the clients, within ``stop_seconds``."""
-        if self._running is None:
-            return
-        self.health.not_ready("draining")
-        clock = self._context.clock
-        deadline = clock.monotonic() + self._context.config.stop_seconds / 2
-        try:
-            self.checkpoint(deadline)
-        except RecoverableError as error:
-            raise FatalError(f"stopped without a last checkpoint: {error}") from error
-        finally:
-            self._close(max(1.0, min(_CLOSE_SECONDS, deadline - clock.monotonic())))
-        self._context.log.info("stopped")
-
-    def abandon(self) -> None:
-        """Close the clients and write nothing more. Never raises."""
-        if self._running is not None:
-            self.health.not_ready("failed")
-            self._close(0.0)
-
-    def _look_whether_over(self, running: RunningWorker) -> None:
-        clock, ends = self._context.clock, all_windows_closed_at(self._context.plan)
-        now = clock.monotonic()
-        if not self._over and now >= self._look_at and clock.now_ms() > ends:
-            self._look_at = now + _LOOK_SECONDS
-            with suppress(RecoverableError):
-                self._over = running.restorer.counted_everywhere()
-
-    def _close(self, timeout: float) -> None:
-        running, self._running = self._running, None
-        assert running is not None, "only a running worker is closed"
-        running.close(timeout)
-        self._context.metrics.set(m.ASSIGNED, 0)
-
-    def _schedule_checkpoint(self) -> None:
-        now = self._context.clock.monotonic()
-        self._checkpoint_at = now + self._context.config.checkpoint_seconds

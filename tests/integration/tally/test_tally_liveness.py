@@ -182,9 +182,9 @@ def test_late_ones_that_go_to_another_worker_are_restored_there() -> None:
         stage.broker.stall(partition, offsets=False)
     workers = [stage.worker()]
     seconds(stage, workers[0], 3)
-    assert workers[0].running.assigned.awaiting_restore == set(late)
+    assert workers[0].assigned.awaiting_restore == set(late)
     workers += [stage.worker() for _ in range(2)]
-    assigned = [one.running.assigned for one in workers]
+    assigned = [one.assigned for one in workers]
     for _ in range(10):
         stage.turns(*workers, count=2)
     assert sorted(p for one in assigned for p in one.awaiting_restore) == late, "each in one place"

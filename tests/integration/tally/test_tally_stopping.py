@@ -170,7 +170,7 @@ def test_records_read_a_second_time_are_ignored() -> None:
     worker = stage.worker()
     stage.batch(0, [1])
     stage.turns(worker)
-    worker.running.membership.reader.seek(stage.input(), 0)
+    worker.membership.reader.seek(stage.input(), 0)
     stage.batch(0, [2])
     stage.turns(worker)
     assert sample(worker, "records_read_total") == 2

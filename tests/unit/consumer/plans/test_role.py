@@ -122,7 +122,7 @@ def test_a_fault_of_one_plan_stops_only_this_plan_and_it_begins_anew(fault: Exce
     broken = setting.worker(ONE)
     broken.failure = fault
     setting.turns(4)
-    assert setting.role.states == {ONE.digest: PlanState.WAITING, TWO.digest: PlanState.WORKING}
+    assert setting.role.states == {ONE.digest: PlanState.QUARANTINED, TWO.digest: PlanState.WORKING}
     assert broken.calls[-1] == "abandon"
     assert setting.shared.group.owned == {("reports-one", 0), ("reports-two", 0)}
     assert not broken.share.started, "its partitions are paused"

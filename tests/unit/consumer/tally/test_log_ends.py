@@ -139,7 +139,7 @@ def test_a_worker_whose_log_lost_records_stops(monkeypatch: pytest.MonkeyPatch) 
     stage.turns(worker, count=10, step=0.1)
     assert sample(worker, "reports_accepted_total") == 3
     lost = {stage.input(): 1}
-    monkeypatch.setattr(worker.running.topics, "log_ends", lambda _: lost)
+    monkeypatch.setattr(worker.topics, "log_ends", lambda _: lost)
     with pytest.raises(FatalError, match="ends at 1, but it was counted up to"):
         stage.turns(worker, count=10, step=1.0)
     worker.abandon()
