@@ -62,7 +62,7 @@ def _settings() -> set[str]:
     from calmstream.consumer.publish.config import PublisherConfig
     from calmstream.consumer.runtime.config import HttpConfig, TallyConfig
     from calmstream.consumer.serve.settings import ServeSettings
-    from calmstream.producer.gateway.http.settings import GatewaySettings
+    from calmstream.producer.gateway.settings import GatewaySettings
 
     return variables(
         TallyConfig, PublisherConfig, HttpConfig, SecurityConfig,

@@ -90,15 +90,8 @@ class WatchedFolder(Generic[T]):
         again = {d: self.documents[d] for d in gone - self._missing}
         self._missing = set(gone)
         self.documents = found | again
-        self._show(troubles)
-
-    def refuse(self, digest: str, why: str) -> None:
-        """Refuse a document that was read; its files are read again when they change."""
-        for name, file in self._files.items():
-            if file.document is not None and file.document.digest == digest:
-                self._files[name] = _File(file.stamp, None, why)
-        self.documents = {d: kept for d, kept in self.documents.items() if d != digest}
-        self._show(self.refused)
+        why = {name: file.why for name, file in self._files.items() if file.why}
+        self.refused = dict(sorted({**troubles, **why}.items()))
 
     def _stamps(self) -> tuple[dict[str, Stamp], dict[str, str]]:
         try:
@@ -147,7 +140,3 @@ class WatchedFolder(Generic[T]):
             else:
                 found[one.digest] = one
         return found
-
-    def _show(self, troubles: Mapping[str, str]) -> None:
-        why = {name: file.why for name, file in self._files.items() if file.why}
-        self.refused = dict(sorted({**troubles, **why}.items()))

@@ -17,7 +17,7 @@ from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.process import Process
 from calmstream.producer.gateway.http.gateway import Gateway
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
-from calmstream.producer.gateway.http.settings import GatewaySettings
+from calmstream.producer.gateway.settings import GatewaySettings
 
 BLOCK_SECONDS = 5.0  # how long topics of a plan that do not answer may hold up those of others
 

@@ -28,20 +28,22 @@ Row = tuple[int, tuple[int | bytes, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class BatchHead:
-    """A batch without its bytes; a resend is recognised by the random ``batch_id``."""
+class EncodedBatch:
+    """Reports as one record; a resend has the same bytes and the same random ``batch_id``.
 
+    While it waits in the spool it has no ``value``: that stands at ``offset`` of its window's file,
+    ``length`` bytes with the CRC-32 ``check``.
+    """
+
+    plan: Plan
     group: int
     period: int
     n: int
     batch_id: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedBatch(BatchHead):
-    """A batch with its bytes, which are the same in every resend."""
-
-    value: bytes = field(repr=False)
+    value: bytes = field(default=b"", repr=False)
+    offset: int = 0
+    length: int = 0
+    check: int = 0
 
 
 def make_batch(
@@ -50,7 +52,7 @@ def make_batch(
     """Encode reports in random order; the length depends on their number only."""
     stated = view if len(plan.groups[group].views) > 1 else None
     value = encode_batch(plan, group, Batch(period, len(view), stated, columns))
-    return EncodedBatch(group, period, len(view), os.urandom(BATCH_ID_BYTES), value)
+    return EncodedBatch(plan, group, period, len(view), os.urandom(BATCH_ID_BYTES), value)
 
 
 def row_of(plan: Plan, group: int, batch: Batch) -> Row:

@@ -112,7 +112,9 @@ class Scenario(Timed):
         self.cell += n
         now = (self.clock.wall_ms - START * 1000) // 10_000
         period = max(0, now + dice.choice([-1, 0, 0, 0, 0, 1]))
-        return EncodedBatch(0, period, n, batch_id(1000 + cells[0]), body(self.plan, period, cells))
+        return EncodedBatch(
+            self.plan, 0, period, n, batch_id(1000 + cells[0]), body(self.plan, period, cells)
+        )
 
     def send(self, dice: random.Random) -> None:
         batch = self._batch(dice)
@@ -152,7 +154,7 @@ class Scenario(Timed):
             good[:-1] + b"\x40",
             good[:2] + bytes(16),
         ]
-        self.edge.submit(EncodedBatch(0, 0, 1, dice.randbytes(16), dice.choice(bad)))
+        self.edge.submit(EncodedBatch(self.plan, 0, 0, 1, dice.randbytes(16), dice.choice(bad)))
 
     def damage(self, dice: random.Random) -> None:
         """Append a record batch that cannot be decoded and that covers several offsets."""

@@ -246,7 +246,7 @@ def spool_seeds() -> Iterator[bytes]:
     one = entries.SpoolEntry(b"i" * 16, 1, 0, 0, (0, (5,)))
     head = entries.header(SPOOLED.digest, 0)
     reports = entries.reports(RowCodec(SPOOLED), [one])
-    batches = entries.sealed([0], [EncodedBatch(0, 0, 1, b"b" * 16, b"value")])
+    batches = entries.sealed([0], [EncodedBatch(SPOOLED, 0, 0, 1, b"b" * 16, b"value")])
     settled = entries.settled(b"b" * 16, acknowledged=True)
     yield b"\x00" + head + reports + b"\xff\xfe" + reports
     yield b"\x00" + head + reports + b"\xff\xfe" + batches + b"\xff\xfe" + settled

@@ -257,7 +257,7 @@ def _spooled() -> Json:
     plan, files, path = counting_plan(), FaultyFiles(random.Random(1)), Path("/spool/0")
     log = PeriodLog(entries.RowCodec(plan), 0, FrameFile(files, path))
     log.add([entries.SpoolEntry(bytes([n]) * 16, n, 0, 0, (0, (n,))) for n in range(4)])
-    sealed = [EncodedBatch(0, 0, 1, bytes([n]) * 16, b"value%d" % n) for n in (1, 2)]
+    sealed = [EncodedBatch(plan, 0, 0, 1, bytes([n]) * 16, b"value%d" % n) for n in (1, 2)]
     log.seal([0, 2], sealed)
     log.settle(sealed[0].batch_id, acknowledged=True)
     log.write_outcomes()

@@ -24,7 +24,7 @@ from calmstream.consumer.central.config import AggregatorConfig
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.runtime.config import HttpConfig, TallyConfig
 from calmstream.consumer.serve.settings import ServeSettings
-from calmstream.producer.gateway.http.settings import GatewaySettings
+from calmstream.producer.gateway.settings import GatewaySettings
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("common", "estimators", "broker", "producer", "consumer", "calmstream")

@@ -26,7 +26,7 @@ import numpy as np
 import orjson
 
 from calmstream.estimators.plan import Plan
-from calmstream.producer.gateway.encoding import BatchHead, EncodedBatch, Row
+from calmstream.producer.gateway.encoding import EncodedBatch, Row
 
 VERSION = "spool-1"
 _HEADER = struct.Struct("<cH")
@@ -47,18 +47,9 @@ class SpoolEntry:
     row: Row
 
 
-@dataclass(frozen=True, slots=True)
-class SealedBatch(BatchHead):
-    """An ``S`` entry; its bytes stay on the disk. ``check`` is the CRC-32 of the record's body."""
-
-    plan: Plan
-    offset: int
-    length: int
-    check: int
-
-
-Stored = SpoolEntry | SealedBatch | list[int] | bytes
-"""An entry; the list is of an ``O`` entry, the batch id of an ``A`` or ``L`` one."""
+Stored = SpoolEntry | EncodedBatch | list[int] | bytes
+"""An entry: an ``S`` one is a batch without its bytes, an ``O`` one a list, and the bytes are the
+batch id of an ``A`` or ``L`` one."""
 
 
 class RowCodec:
@@ -142,7 +133,16 @@ def read_entries(
             _, batch_id, group, n, length = _SEALED.unpack_from(payload, at)
             at += _SEALED.size
             check = zlib.crc32(memoryview(payload)[at : at + length])
-            yield SealedBatch(group, period, n, batch_id, codec.plan, offset + at, length, check)
+            yield EncodedBatch(
+                codec.plan,
+                group,
+                period,
+                n,
+                batch_id,
+                offset=offset + at,
+                length=length,
+                check=check,
+            )
             at += length
         elif kind in {b"A", b"L"}:
             _, batch_id = _SETTLED.unpack_from(payload, at)

@@ -11,7 +11,6 @@ from calmstream.common.errors import FatalError
 from calmstream.producer.gateway.durable import entries
 from calmstream.producer.gateway.durable.entries import (
     RowCodec,
-    SealedBatch,
     SpoolEntry,
     Stored,
 )
@@ -33,7 +32,7 @@ class PeriodLog:
         self.by_key: Counter[int] = Counter()  # reports by number of the application key, or 0
         self._unused = 0
         self._outcomes: list[bytes] = []  # acknowledged (A), lost (L): entries of the next frame
-        self.unsettled: dict[bytes, SealedBatch] = {}
+        self.unsettled: dict[bytes, EncodedBatch] = {}
 
     @property
     def size(self) -> int:
@@ -55,12 +54,12 @@ class PeriodLog:
             self._note(entry)
         return first
 
-    def seal(self, numbers: Sequence[int], batches: Sequence[EncodedBatch]) -> list[SealedBatch]:
+    def seal(self, numbers: Sequence[int], batches: Sequence[EncodedBatch]) -> list[EncodedBatch]:
         """Write down that reports leave, and in which batches; durable on return."""
         payload = entries.sealed(numbers, batches)
         offset = self._write(payload)
         stored = entries.read_entries(self._codec, payload, 0, period=self.period, offset=offset)
-        found = [entry for entry in stored if isinstance(entry, SealedBatch)]
+        found = [entry for entry in stored if isinstance(entry, EncodedBatch)]
         self.unsettled |= {batch.batch_id: batch for batch in found}
         return found
 
@@ -72,7 +71,7 @@ class PeriodLog:
         if self._outcomes:
             self._write(b"")
 
-    def body(self, batch: SealedBatch) -> bytes:
+    def body(self, batch: EncodedBatch) -> bytes:
         found = self.file.read(batch.offset, batch.length)
         if zlib.crc32(found) != batch.check:
             raise FatalError(f"{self.file.path}: the disk has changed a batch at {batch.offset:,}")
@@ -113,7 +112,7 @@ class PeriodLog:
         elif isinstance(entry, list):
             for number in entry:
                 waiting.pop(number, None)
-        elif isinstance(entry, SealedBatch):
+        elif isinstance(entry, EncodedBatch):
             self.unsettled[entry.batch_id] = entry
         else:
             self.unsettled.pop(entry, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from calmstream.common.errors import FatalError, Reason, RecoverableError
 from calmstream.common.http.server import defect
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import SystemRandomness
-from calmstream.producer.gateway.durable.entries import RowCodec, SealedBatch, SpoolEntry
+from calmstream.producer.gateway.durable.entries import RowCodec, SpoolEntry
 from calmstream.producer.gateway.durable.files import Files
 from calmstream.producer.gateway.durable.frames import FrameFile
 from calmstream.producer.gateway.durable.period_log import PeriodLog
@@ -28,6 +28,7 @@ from calmstream.producer.gateway.open_batches import (
     check_least,
     waits_until,
 )
+from calmstream.producer.gateway.settings import GatewaySettings
 
 _LOG = structlog.get_logger("calmstream.gateway")
 
@@ -49,15 +50,6 @@ Result = SpoolOutcome | Reason
 _TAKEN = (SpoolOutcome.ACCEPTED, SpoolOutcome.DUPLICATE)
 
 
-@dataclass(frozen=True, slots=True)
-class Batching:
-    """How reports are merged; see `GatewaySettings`."""
-
-    size: int = 1000
-    linger: float = 1.0
-    min_batch: int = 50
-
-
 def over_at(plan: Plan, period: int) -> int:
     """When a batch of the window is given up, in ms: the log's clock may be behind by the skew."""
     return plan.window_end(period) + 1000 * (plan.grace + plan.skew)
@@ -71,22 +63,23 @@ class PlanSpool:
         plan: Plan,
         directory: Path,
         files: Files,
-        batching: Batching,
+        settings: GatewaySettings,
         totals: GatewayTotals,
     ) -> None:
         self.plan = plan
         self.totals = totals
-        check_least(plan, batching.size, batching.min_batch)
+        check_least(plan, settings.batch_size, settings.min_batch)
         self._directory = directory
         self._files = files
         self._codec = RowCodec(plan)
-        self._sizes = [min(batching.size, most_reports(plan, g)) for g in range(len(plan.groups))]
+        size = settings.batch_size
+        self._sizes = [min(size, most_reports(plan, g)) for g in range(len(plan.groups))]
         self.logs: dict[int, PeriodLog] = {}
         self._open = OpenBatches(
             plan,
             self._sizes,
-            min_batch=batching.min_batch,
-            linger=batching.linger,
+            min_batch=settings.min_batch,
+            linger=settings.linger,
             randomness=SystemRandomness(),
         )
         self._ready: deque[OpenBatch] = deque()
@@ -97,7 +90,7 @@ class PlanSpool:
         waiting = self._open.waiting + sum(len(ready.rows) for ready in self._ready)
         return waiting + sum(b.n for log in self.logs.values() for b in log.unsettled.values())
 
-    def recover(self, now: Moment) -> list[SealedBatch]:
+    def recover(self, now: Moment) -> list[EncodedBatch]:
         self._files.make_directory(self._directory)
         for name in self._files.names(self._directory):
             if (match := _NAME.fullmatch(name)) is not None:
@@ -131,7 +124,7 @@ class PlanSpool:
             for entry, result in zip(entries, results, strict=True)
         ]
 
-    def leaving(self, now: Moment) -> Iterator[SealedBatch]:
+    def leaving(self, now: Moment) -> Iterator[EncodedBatch]:
         """Seal what leaves; every batch is durable when it is yielded."""
         self._ready.extend(self._open.take(now))
         while self._ready:
@@ -161,13 +154,12 @@ class PlanSpool:
                 self.totals.failed(len(ready.rows), Failure.EXPIRED)
         self._ready = deque(ready for ready in self._ready if ready.period != period)
 
-    def body(self, batch: SealedBatch) -> EncodedBatch:
+    def body(self, batch: EncodedBatch) -> EncodedBatch:
         """Return a batch with its bytes; safe from any thread."""
         log = self.logs.get(batch.period)
         if log is None:
             raise RecoverableError("the window is over")
-        body = log.body(batch)
-        return EncodedBatch(batch.group, batch.period, batch.n, batch.batch_id, body)
+        return replace(batch, value=log.body(batch))
 
     def _recover(self, period: int, now: Moment) -> None:
         if period >= self.plan.windows:
@@ -213,7 +205,7 @@ class PlanSpool:
         known = log is not None and entry.report_id in log.ids
         return SpoolOutcome.DUPLICATE if known else SpoolOutcome.UNAVAILABLE
 
-    def _seal(self, ready: OpenBatch) -> list[SealedBatch]:
+    def _seal(self, ready: OpenBatch) -> list[EncodedBatch]:
         batches = self._encoded(ready)
         found = self.logs[ready.period].seal([number for number, _ in ready.rows], batches)
         if ready.small:

@@ -21,19 +21,19 @@ from calmstream.common.errors import CalmstreamError, FatalError, Reason, Recove
 from calmstream.common.files import exclusive, real_path
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.document import read_plan
-from calmstream.producer.gateway.durable.entries import SealedBatch, SpoolEntry
+from calmstream.producer.gateway.durable.entries import SpoolEntry
 from calmstream.producer.gateway.durable.files import Files
 from calmstream.producer.gateway.durable.period_log import PeriodLog
 from calmstream.producer.gateway.durable.plan_spool import (
-    Batching,
     PlanSpool,
     Result,
     SpoolOutcome,
     over_at,
 )
-from calmstream.producer.gateway.encoding import BatchHead
+from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.gateway.metrics import GatewayTotals
 from calmstream.producer.gateway.open_batches import Moment
+from calmstream.producer.gateway.settings import GatewaySettings
 
 RESERVE_BYTES = 16 << 20
 MARK_SECONDS = 60.0
@@ -64,7 +64,7 @@ class Spool:
         self,
         directory: Path,
         clock: Clock,
-        batching: Batching,
+        settings: GatewaySettings,
         *,
         files: Files | None = None,
         totals: Callable[[Plan], GatewayTotals] = lambda _: GatewayTotals(),
@@ -72,7 +72,7 @@ class Spool:
         self._directory = directory
         self._files = files or Files()
         self._clock = clock
-        self._batching = batching
+        self._settings = settings
         self._totals = totals
         self.plans: dict[str, PlanSpool] = {}
         self._has_reserve = False
@@ -96,7 +96,7 @@ class Spool:
     def now(self) -> Moment:
         return Moment(self._clock.monotonic(), self.mark.present())
 
-    def recover(self) -> list[SealedBatch]:
+    def recover(self) -> list[EncodedBatch]:
         """Read what an earlier process left; return the batches that are not settled."""
         found = []
         for name in self._files.names(self._directory):
@@ -104,7 +104,11 @@ class Spool:
                 raw = self._files.read(self._directory / name / _PLAN)
                 if raw is None:
                     continue  # a crash came before the plan was written, hence before any report
-                found += self.add(self._kept_plan(name, raw))
+                try:
+                    found += self._open(self._kept_plan(name, raw))
+                except (OSError, RecoverableError) as error:
+                    path = self._directory / name
+                    raise FatalError(f"cannot read the spool {path}: {error}") from error
         self._make_reserve()
         return found
 
@@ -120,34 +124,35 @@ class Spool:
             )
         return plan
 
-    def add(self, plan: Plan) -> list[SealedBatch]:
-        digest = plan.digest
-        if digest in self.plans:
-            return []
-        directory = self._directory / digest
-        spool = PlanSpool(plan, directory, self._files, self._batching, self._totals(plan))
-        try:
-            unsettled = spool.recover(self.now())
-            if self._files.read(directory / _PLAN) is None:
-                self._files.write(directory / _PLAN, plan.to_bytes())
-        except (OSError, RecoverableError) as error:
-            raise FatalError(f"cannot make the spool {directory}: {error}") from error
-        self.plans[digest] = spool
+    def _open(self, plan: Plan) -> list[EncodedBatch]:
+        """Make or read the spool of a plan; return its batches that are not settled."""
+        directory = self._directory / plan.digest
+        spool = PlanSpool(plan, directory, self._files, self._settings, self._totals(plan))
+        unsettled = spool.recover(self.now())
+        if self._files.read(directory / _PLAN) is None:
+            self._files.write(directory / _PLAN, plan.to_bytes())
+        self.plans[plan.digest] = spool
         return unsettled
 
     def accept(
-        self, digest: str, entries: Sequence[SpoolEntry], quotas: Sequence[int | None]
+        self, plan: Plan, entries: Sequence[SpoolEntry], quotas: Sequence[int | None]
     ) -> list[Result]:
-        """Take reports; see :meth:`PlanSpool.accept`. A plan that is over was forgotten."""
-        if digest not in self.plans:
-            return [Reason.AFTER_END] * len(entries)
+        """Take reports; see :meth:`PlanSpool.accept`. The first ones make their plan's spool."""
+        now = self.now()
+        if plan.digest not in self.plans and now.wall >= _over_at(plan):
+            return [Reason.AFTER_END] * len(entries)  # its spool was forgotten
         if not self._has_reserve and not self._make_reserve():
             return [SpoolOutcome.UNAVAILABLE] * len(entries)
-        results = self.plans[digest].accept(entries, self.now(), quotas)
+        try:
+            if plan.digest not in self.plans:
+                self._open(plan)
+            results = self.plans[plan.digest].accept(entries, now, quotas)
+        except (OSError, CalmstreamError):
+            results = [SpoolOutcome.UNAVAILABLE] * len(entries)
         self._refused = SpoolOutcome.UNAVAILABLE in results
         return results
 
-    def leaving(self) -> Iterator[SealedBatch]:
+    def leaving(self) -> Iterator[EncodedBatch]:
         """Seal what leaves; every batch is durable when it is yielded. Never raises."""
         for spool in self.plans.values():
             try:
@@ -161,9 +166,10 @@ class Spool:
         waits = (spool.next_due(self.now()) for spool in self.plans.values())
         return min((seconds for seconds in waits if seconds is not None), default=None)
 
-    def settle(self, digest: str, batch: BatchHead, *, acknowledged: bool) -> None:
-        if digest in self.plans and batch.period in (logs := self.plans[digest].logs):
-            logs[batch.period].settle(batch.batch_id, acknowledged=acknowledged)
+    def settle(self, batch: EncodedBatch, *, acknowledged: bool) -> None:
+        spool = self.plans.get(batch.plan.digest)
+        if spool is not None and batch.period in spool.logs:
+            spool.logs[batch.period].settle(batch.batch_id, acknowledged=acknowledged)
 
     def tidy(self) -> None:
         """Write outcomes and forget windows that are over; what the disk refuses, later."""
@@ -194,7 +200,7 @@ class Spool:
 
     def _forget_plans(self, now: Moment) -> None:
         for digest, spool in list(self.plans.items()):
-            if not spool.logs and now.wall >= over_at(spool.plan, spool.plan.windows - 1):
+            if not spool.logs and now.wall >= _over_at(spool.plan):
                 self._files.remove(self._directory / digest / _PLAN)
                 del self.plans[digest]
 
@@ -229,6 +235,10 @@ class Spool:
         with contextlib.suppress(OSError):
             self._files.remove(self._directory / _RESERVE)
         return had
+
+
+def _over_at(plan: Plan) -> int:
+    return over_at(plan, plan.windows - 1)
 
 
 NAME = "clock.json"

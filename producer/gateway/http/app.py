@@ -123,9 +123,7 @@ class GatewayApp:
         entries = [line.entry for line in lines if isinstance(line.entry, SpoolEntry)]
         found: list[Result] = []
         if entries:
-            found = await self._gateway.committer.submit(
-                offered.plan.digest, entries, key.per_window
-            )
+            found = await self._gateway.committer.submit(offered.plan, entries, key.per_window)
         spooled = iter(found)
         results = [
             next(spooled) if isinstance(line.entry, SpoolEntry) else line.entry for line in lines

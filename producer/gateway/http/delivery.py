@@ -15,10 +15,9 @@ from calmstream.broker.transport import Broker, Sink
 from calmstream.common.clock import Clock
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
 from calmstream.estimators.plan import Plan
-from calmstream.producer.gateway.durable.entries import SealedBatch
 from calmstream.producer.gateway.durable.plan_spool import over_at
 from calmstream.producer.gateway.durable.spool import Spool
-from calmstream.producer.gateway.encoding import BatchHead
+from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.gateway.http.committer import Committer
 from calmstream.producer.gateway.metrics import Failure
 from calmstream.producer.gateway.sender import BatchSender
@@ -40,9 +39,8 @@ _LOST = {
 class _PlanQueue:
     """The batches of one plan that wait, and the sender of the others."""
 
-    plan: Plan
     sender: BatchSender
-    waiting: deque[SealedBatch] = field(default_factory=deque)
+    waiting: deque[EncodedBatch] = field(default_factory=deque)
 
 
 class BatchDelivery:
@@ -138,17 +136,17 @@ class BatchDelivery:
             totals=self._spool.plans[plan.digest].totals,
             clock=self._clock,
         )
-        return _PlanQueue(plan, sender)
+        return _PlanQueue(sender)
 
-    def _lose(self, plan: Plan, batch: BatchHead, why: Failure) -> None:
+    def _lose(self, batch: EncodedBatch, why: Failure) -> None:
         _LOG.warning(
             _LOST[why],
-            plan=plan.digest[:8],
+            plan=batch.plan.digest[:8],
             group=batch.group,
             window=batch.period,
             reports=batch.n,
         )
-        self._committer.settle(plan.digest, batch, False)
+        self._committer.settled.put((batch, False))
 
     def _step(self, of: _PlanQueue) -> bool:
         """Return whether a batch was acknowledged."""
@@ -156,31 +154,32 @@ class BatchDelivery:
         self._send_waiting(of, present)
         acknowledged = of.sender.step()
         for each in acknowledged:
-            self._committer.settle(of.plan.digest, each, True)
+            self._committer.settled.put((each, True))
         for batch, error in of.sender.take_failed():
             self._note(error)
             if isinstance(error, FatalError):
                 self._renew()
-            if present >= over_at(of.plan, batch.encoded.period):  # else the sender repeats it
+            encoded = batch.encoded
+            if present >= over_at(encoded.plan, encoded.period):  # else the sender repeats it
                 of.sender.give_up(batch, Failure.EXPIRED, error)
-                self._lose(of.plan, batch.encoded, Failure.EXPIRED)
+                self._lose(encoded, Failure.EXPIRED)
         return bool(acknowledged)
 
     def _send_waiting(self, of: _PlanQueue, present: int) -> None:
-        def lose(batch: SealedBatch, why: Failure) -> None:
+        def lose(batch: EncodedBatch, why: Failure) -> None:
             of.waiting.popleft()
             of.sender.totals.failed(batch.n, why)
-            self._lose(of.plan, batch, why)
+            self._lose(batch, why)
 
         while of.waiting:
             batch = of.waiting[0]
-            if present >= over_at(of.plan, batch.period):
+            if present >= over_at(batch.plan, batch.period):
                 lose(batch, Failure.EXPIRED)
                 continue
             if of.sender.full or self._sink is None:
                 break
             try:
-                encoded = self._spool.plans[of.plan.digest].body(batch)
+                encoded = self._spool.plans[batch.plan.digest].body(batch)
             except RecoverableError as error:
                 self._note(error)
                 break

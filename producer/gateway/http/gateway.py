@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Protocol
 
@@ -15,7 +14,7 @@ import structlog
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock, SystemClock
-from calmstream.common.errors import CalmstreamError, InvalidInput
+from calmstream.common.errors import InvalidInput
 from calmstream.common.http.connections import Connections
 from calmstream.common.http.server import HttpServer, defect, event_loop, listen
 from calmstream.estimators.plan import Plan
@@ -27,7 +26,7 @@ from calmstream.producer.gateway.http.cors import Origins
 from calmstream.producer.gateway.http.delivery import BatchDelivery
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.http.plans import CountedPlans, Offered, plan_folder
-from calmstream.producer.gateway.http.settings import GatewaySettings
+from calmstream.producer.gateway.settings import GatewaySettings
 
 FILES_SECONDS = 2.0
 STUCK_SECONDS = 10.0  # a thread that has not turned for so long hangs
@@ -76,7 +75,7 @@ class Gateway:
         self._folder, self._broker, self._names = spool, broker, names
         self._clock = clock or SystemClock()
         self._log = structlog.get_logger("calmstream.gateway")
-        self._plans = plan_folder(plans, roots, allow_unsigned=allow_unsigned)
+        self._plans = plan_folder(plans, roots, settings, allow_unsigned=allow_unsigned)
         self.offered: Mapping[str, Offered] = {}
         self.app_keys = None if app_keys is None else AppKeys(app_keys)
         self.origins = Origins(settings.origins)
@@ -112,9 +111,7 @@ class Gateway:
 
         loop.set_exception_handler(lambda _, context: self.note(context.get("exception")))
         self.health.not_ready("reading the spool")
-        self._spool = Spool(
-            self._folder, self._clock, self.settings.batching(), totals=self.metrics.of_plan
-        )
+        self._spool = Spool(self._folder, self._clock, self.settings, totals=self.metrics.of_plan)
         self.committer = Committer(self._spool, loop, self.metrics, self._clock)
         self._delivery = BatchDelivery(
             self._spool, self.committer, self._broker, self._names, self._clock
@@ -229,15 +226,8 @@ class Gateway:
         before = self._plans.refused
         self._plans.refresh()
         for digest, found in self._plans.documents.items():
-            if digest in self.offered:
-                continue
-            try:
+            if digest not in self.offered:
                 self.metrics.of_plan(found.plan)
-                self.committer.add(found.plan).result()
-            except CancelledError:
-                return  # the spool's thread has ended
-            except CalmstreamError as error:
-                self._plans.refuse(digest, str(error))
         self.offered, refused = self._plans.documents, self._plans.refused
         self.counted.plans = {digest: one.plan for digest, one in self.offered.items()}
         for name in refused.keys() - before.keys():

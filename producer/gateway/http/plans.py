@@ -16,6 +16,8 @@ from calmstream.common.clock import Clock
 from calmstream.common.watched_folder import WatchedFolder
 from calmstream.estimators.plan import Plan
 from calmstream.producer.device.read_plan import read_any_plan
+from calmstream.producer.gateway.open_batches import check_least
+from calmstream.producer.gateway.settings import GatewaySettings
 from calmstream.producer.signed.envelope import MAX_ENVELOPE_BYTES
 
 CHECK_SECONDS = 10.0
@@ -46,13 +48,18 @@ class Offered:
 
 
 def plan_folder(
-    directory: Path, roots: Collection[str], *, allow_unsigned: bool
+    directory: Path,
+    roots: Collection[str],
+    settings: GatewaySettings,
+    *,
+    allow_unsigned: bool,
 ) -> WatchedFolder[Offered]:
     """Plans of one name stand side by side: devices report under the old one until it ends."""
 
     def read(raw: bytes) -> Offered:
         accepted = read_any_plan(raw, roots, allow_unsigned=allow_unsigned)
         plan, statement = accepted.plan, accepted.statement
+        check_least(plan, settings.batch_size, settings.min_batch)
         document = plan.to_bytes() if statement is None else raw
         etag = f'"{hashlib.sha256(document).hexdigest()[:32]}"'.encode()
         until = None if statement is None else statement.not_after

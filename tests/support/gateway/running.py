@@ -24,7 +24,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.batch import decode_batch
 from calmstream.producer.gateway.http.gateway import Gateway
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
-from calmstream.producer.gateway.http.settings import GatewaySettings
+from calmstream.producer.gateway.settings import GatewaySettings
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.gateway.spool_world import counting_plan
 from tests.support.service.processes import until

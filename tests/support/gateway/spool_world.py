@@ -15,10 +15,12 @@ from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.batch import decode_batch
-from calmstream.producer.gateway.durable.entries import SealedBatch, SpoolEntry
-from calmstream.producer.gateway.durable.plan_spool import Batching, SpoolOutcome, over_at
+from calmstream.producer.gateway.durable.entries import SpoolEntry
+from calmstream.producer.gateway.durable.plan_spool import SpoolOutcome, over_at
 from calmstream.producer.gateway.durable.spool import Spool
+from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.gateway.metrics import Failure, GatewayTotals
+from calmstream.producer.gateway.settings import GatewaySettings
 from tests.support.clock import ManualClock
 from tests.support.gateway.faulty_files import Crash, FaultyFiles
 from tests.support.plans import pair_plan
@@ -72,7 +74,7 @@ class World:
         self.files = FaultyFiles(self.dice)
         self.clock = ManualClock(START * 1000)
         self.waiting: list[SpoolEntry] = []
-        self.outgoing: list[SealedBatch] = []
+        self.outgoing: list[EncodedBatch] = []
         self.sent_entries: list[SpoolEntry] = []
         self.made = 0
         self.spool: Spool | None = None
@@ -84,12 +86,11 @@ class World:
                 found = Spool(
                     ROOT,
                     self.clock,
-                    Batching(size=8, linger=1.0, min_batch=3),
+                    GatewaySettings(batch_size=8, linger=1.0, min_batch=3),
                     files=self.files,
                     totals=lambda _: _Expired(self),
                 )
                 unsettled = found.recover()
-                unsettled += found.add(self.plan)
             except Crash:
                 self.files.crash()
                 continue
@@ -115,7 +116,7 @@ class World:
         assert self.spool is not None
         sent = self.waiting + self.dice.sample(self.waiting, len(self.waiting) // 2)
         self.sent_entries = sent
-        results = self.spool.accept(self.plan.digest, sent, [None] * len(sent))
+        results = self.spool.accept(self.plan, sent, [None] * len(sent))
         assert len(results) == len(sent)
         left = {entry.report_id: entry for entry in self.waiting}
         for entry, result in zip(sent, results, strict=True):
@@ -135,15 +136,15 @@ class World:
         for batch in self.outgoing:
             if self.spool.mark.present() >= over_at(self.plan, batch.period):
                 self._note_lost(batch)
-                self.spool.settle(self.plan.digest, batch, acknowledged=False)
+                self.spool.settle(batch, acknowledged=False)
             elif self._send(batch, now):
-                self.spool.settle(self.plan.digest, batch, acknowledged=True)
+                self.spool.settle(batch, acknowledged=True)
             else:
                 left.append(batch)
         self.outgoing = left
         self.spool.tidy()
 
-    def _send(self, batch: SealedBatch, now: int) -> bool:
+    def _send(self, batch: EncodedBatch, now: int) -> bool:
         assert self.spool is not None
         try:
             encoded = self.spool.plans[self.plan.digest].body(batch)
@@ -156,7 +157,7 @@ class World:
         self.appended.setdefault(encoded.batch_id, (now, encoded.value))
         return self.dice.random() < 0.8
 
-    def _note_lost(self, batch: SealedBatch) -> None:
+    def _note_lost(self, batch: EncodedBatch) -> None:
         assert self.spool is not None
         body = self.spool.plans[self.plan.digest].body(batch)
         self.lost |= set(self.values(body.batch_id, body.value))

@@ -159,21 +159,6 @@ def test_a_folder_that_cannot_be_read_changes_nothing(tmp_path: Path) -> None:
     assert set(folder.documents) == {"a:1"}
 
 
-def test_a_refused_document_comes_back_when_its_file_changes(tmp_path: Path) -> None:
-    folder, path = _folder(tmp_path), tmp_path / "a.json"
-    path.write_text("a:1")
-    (tmp_path / "b.json").write_text("b:1")
-    folder.refresh()
-    folder.refuse("a:1", "no room")
-    assert set(folder.documents) == {"b:1"}
-    folder.refresh()
-    assert set(folder.documents) == {"b:1"}
-    assert folder.refused == {"a.json": "no room"}
-    os.utime(path, ns=(1, 1))
-    folder.refresh()
-    assert set(folder.documents) == {"a:1", "b:1"}
-
-
 def test_reading_goes_on_at_the_next_refresh_when_it_takes_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

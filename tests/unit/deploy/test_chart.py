@@ -24,7 +24,7 @@ from calmstream.consumer.serve.settings import ServeSettings
 from calmstream.consumer.sink.target import target_of
 from calmstream.estimators.central.plan import read_central_plan
 from calmstream.estimators.plan.document import read_plan
-from calmstream.producer.gateway.http.settings import GatewaySettings
+from calmstream.producer.gateway.settings import GatewaySettings
 from calmstream.service import plans_in, require_answers
 from tests.support.deploy import (
     CENTRAL,

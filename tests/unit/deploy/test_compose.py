@@ -17,7 +17,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from calmstream.cli import parse
 from calmstream.common.settings import load as load_settings
 from calmstream.consumer.serve.settings import ServeSettings
-from calmstream.producer.gateway.http.settings import GatewaySettings
+from calmstream.producer.gateway.settings import GatewaySettings
 from tests.support.deploy import DEPLOY, ROOT, load, tool
 
 COMPOSE = load(DEPLOY / "compose.yaml")

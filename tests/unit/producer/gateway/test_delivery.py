@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from queue import SimpleQueue
 
 import pytest
@@ -10,9 +11,8 @@ from structlog.testing import capture_logs
 
 from calmstream.broker.transport import Sink
 from calmstream.common.errors import CalmstreamError, FatalError, RecoverableError
-from calmstream.producer.gateway.durable.entries import SealedBatch
 from calmstream.producer.gateway.durable.plan_spool import over_at
-from calmstream.producer.gateway.encoding import BatchHead, EncodedBatch
+from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.gateway.http.delivery import RENEW_SECONDS, BatchDelivery
 from calmstream.producer.gateway.metrics import Failure, GatewayTotals
 from calmstream.producer.gateway.sender import BatchSender
@@ -36,15 +36,11 @@ class Kept:
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
         self.plans, self.mark, self.totals = {PLAN.digest: self}, self, GatewayTotals()
-        self.sealed = SimpleQueue[SealedBatch]()
-        self.settled: dict[bytes, bool] = {}
+        self.sealed = SimpleQueue[EncodedBatch]()
+        self.settled = SimpleQueue[tuple[EncodedBatch, bool]]()
 
-    def body(self, batch: SealedBatch) -> EncodedBatch:
-        return EncodedBatch(batch.group, batch.period, batch.n, batch.batch_id, batch.batch_id * 2)
-
-    def settle(self, digest: str, batch: BatchHead, acknowledged: bool) -> None:
-        assert digest == PLAN.digest
-        self.settled[batch.batch_id] = acknowledged
+    def body(self, batch: EncodedBatch) -> EncodedBatch:
+        return replace(batch, value=batch.batch_id * 2)
 
     def present(self) -> int:
         return self._clock.now_ms()
@@ -55,6 +51,7 @@ class Made:
         self.clock = FakeClock()
         self.kept, self.sinks = Kept(self.clock), list[Sent]()
         self._script = script
+        self._settled: dict[int, bool] = {}
         self.delivery = BatchDelivery(
             self.kept,  # type: ignore[arg-type]
             self.kept,  # type: ignore[arg-type]
@@ -69,7 +66,7 @@ class Made:
 
     def put(self, *numbers: int, period: int = 0) -> None:
         for number in numbers:
-            batch = SealedBatch(0, period, 5, number.to_bytes(16, "big"), PLAN, 0, 1, 0)
+            batch = EncodedBatch(PLAN, 0, period, 5, number.to_bytes(16, "big"))
             self.kept.sealed.put(batch)
 
     def turn(self, seconds: float = 0.0) -> None:
@@ -77,7 +74,10 @@ class Made:
         self.delivery.turn()
 
     def settled(self) -> dict[int, bool]:
-        return {int.from_bytes(key, "big"): how for key, how in self.kept.settled.items()}
+        while not self.kept.settled.empty():
+            batch, acknowledged = self.kept.settled.get()
+            self._settled[int.from_bytes(batch.batch_id, "big")] = acknowledged
+        return self._settled
 
 
 def test_an_acknowledged_batch_is_settled() -> None:

@@ -15,8 +15,9 @@ from calmstream.producer.gateway.durable.entries import SpoolEntry
 from calmstream.producer.gateway.durable.files import Files
 from calmstream.producer.gateway.durable.frames import HEAD_BYTES, FrameFile
 from calmstream.producer.gateway.durable.period_log import IdSet
-from calmstream.producer.gateway.durable.plan_spool import Batching, SpoolOutcome
+from calmstream.producer.gateway.durable.plan_spool import SpoolOutcome
 from calmstream.producer.gateway.durable.spool import ClockMark, Spool
+from calmstream.producer.gateway.settings import GatewaySettings
 from tests.support.clock import ManualClock
 from tests.support.gateway.spool_world import LABELS, counting_plan
 from tests.support.tally import START
@@ -176,16 +177,15 @@ def test_reports_of_all_groups_look_alike(tmp_path: Path) -> None:
     grown, files = [], []
     for group, row in ((0, NUMBER), (1, BITS)):
         folder = tmp_path / str(group)
-        spool = Spool(folder, clock, Batching(min_batch=1))
-        spool.add(plan)
+        spool = Spool(folder, clock, GatewaySettings(min_batch=1))
         before = spool.size
         report = SpoolEntry(bytes(16), 0, group, 0, row)
-        assert spool.accept(plan.digest, [report], [None]) == [SpoolOutcome.ACCEPTED]
+        assert spool.accept(plan, [report], [None]) == [SpoolOutcome.ACCEPTED]
         grown.append(spool.size - before)
         files.append(sum(path.stat().st_size for path in folder.rglob("*.spool")))
         spool.close()
-        again = Spool(folder, clock, Batching(min_batch=1))
-        again.add(plan)
+        again = Spool(folder, clock, GatewaySettings(min_batch=1))
+        again.recover()
         assert again.size == spool.size
         again.close()
     assert files[0] != files[1]

@@ -24,7 +24,7 @@ from calmstream.producer.gateway.http.app_keys import read_app_keys
 from calmstream.producer.gateway.http.metrics import RESULTS
 from calmstream.producer.gateway.http.plans import CountedPlans, Offered, plan_folder
 from calmstream.producer.gateway.http.problems import GatewayProblem
-from calmstream.producer.gateway.http.settings import GatewaySettings
+from calmstream.producer.gateway.settings import GatewaySettings
 from tests.support.clock import ManualClock
 from tests.support.gateway.running import line
 from tests.support.gateway.spool_world import counting_plan
@@ -84,12 +84,12 @@ def test_only_plans_of_trusted_roots_are_offered(tmp_path: Path) -> None:
     (tmp_path / "unsigned.json").write_bytes(make_plan().to_bytes())
     (tmp_path / "broken.json").write_bytes(b"{")
     (tmp_path / "notes.txt").write_bytes(b"not read")
-    directory = plan_folder(tmp_path, [operator.root], allow_unsigned=False)
+    directory = plan_folder(tmp_path, [operator.root], GatewaySettings(), allow_unsigned=False)
     assert offered(directory) == {plan.digest}
     assert set(directory.refused) == {"strange.json", "unsigned.json", "broken.json"}
     assert directory.documents[plan.digest].document == operator.sign(plan)
 
-    lenient = plan_folder(tmp_path, [operator.root], allow_unsigned=True)
+    lenient = plan_folder(tmp_path, [operator.root], GatewaySettings(), allow_unsigned=True)
     assert offered(lenient) == {plan.digest, make_plan().digest}
     assert "strange.json" in lenient.refused, "a signature of nobody known is worse than none"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from calmstream.common.errors import InvalidInput
 from calmstream.common.settings import Settings, bounded
-from calmstream.producer.gateway.durable.plan_spool import Batching
 
 
 class GatewaySettings(Settings):
@@ -32,6 +31,3 @@ class GatewaySettings(Settings):
                 "CALMSTREAM_BODY_BYTES may be at most CALMSTREAM_BUFFER_BYTES: "
                 f"{self.body_bytes:,} and {self.buffer_bytes:,}"
             )
-
-    def batching(self) -> Batching:
-        return Batching(self.batch_size, self.linger, self.min_batch)
