@@ -11,10 +11,11 @@ from collections.abc import Iterator
 
 from calmstream import arguments, result_options
 from calmstream.common.errors import InvalidInput
+from calmstream.consumer.read.formats import WRITERS
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.output import say
-from calmstream.pages.export import WRITERS, only, write_rows, write_snapshots
+from calmstream.pages.export import only, write_rows, write_snapshots
 
 
 def add(parser: argparse.ArgumentParser) -> None:

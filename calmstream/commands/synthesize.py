@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from calmstream import arguments, result_options
+from calmstream.consumer.read.formats import WRITERS
 from calmstream.estimators.analysis.synthetic import SOURCES, TreeDistribution
 from calmstream.estimators.domain import Codes, Domain
 from calmstream.output import say
-from calmstream.pages.export import WRITERS
 
 _ROWS = 1 << 16  # records that are made together
 

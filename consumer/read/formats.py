@@ -1,71 +1,103 @@
-"""Answers as bytes for programs: JSON, CSV and Arrow."""
+"""Results as bytes for programs: tables of rows, and answers, in the same formats."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
-
-from calmstream.consumer.read.history import Answer
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from calmstream.consumer.read.history import Answer
+    from calmstream.consumer.read.summary import Summary
 
-def as_json(answer: Answer) -> bytes:
-    return orjson.dumps(answer.to_json()) + b"\n"
+Write = Callable[["pa.Table"], object]
 
 
-def as_csv(answer: Answer) -> bytes:
-    """Return a header and one line per cell; labels that a spreadsheet would execute are quoted."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    data = answer.columns().data
-    writer.writerow(map(harmless, data))
-    for *labels, value, stderr, flags in zip(*data.values(), strict=True):
-        writer.writerow([*map(harmless, labels), value, stderr, " ".join(flags)])
-    return out.getvalue().encode()
+@contextmanager
+def _csv(out: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
+    """Write CSV: lists are joined, and a spreadsheet executes no text."""
+    text = io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(map(harmless, schema.names))
+
+    def write(table: pa.Table) -> None:
+        columns = [map(_text, column.to_pylist()) for column in table.columns]
+        writer.writerows(zip(*columns, strict=True))
+
+    yield write
+    text.detach()
+
+
+def _text(value: object) -> object:
+    if isinstance(value, list):
+        return harmless(joined(value))
+    return harmless(value) if isinstance(value, str) else value
 
 
 def harmless(text: str) -> str:
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
-def as_arrow(answer: Answer) -> bytes:
-    """Return an Arrow stream of one table; the JSON object without cells is its metadata."""
-    import pyarrow as pa
-
-    table, out = _columns(answer), pa.BufferOutputStream()
-    with pa.ipc.new_stream(out, table.schema) as writer:
-        writer.write_table(table)
-    found: bytes = out.getvalue().to_pybytes()
-    return found
+def joined(texts: Iterable[str]) -> str:
+    """Join texts with ``|``, so that different cells have different names."""
+    return "|".join(text.replace("\\", r"\\").replace("|", r"\|") for text in texts)
 
 
-def as_parquet(answer: Answer) -> bytes:
-    import pyarrow as pa
+@contextmanager
+def _lines(out: BinaryIO, _schema: pa.Schema) -> Iterator[Write]:
+    yield lambda table: out.writelines(orjson.dumps(row) + b"\n" for row in table.to_pylist())
+
+
+@contextmanager
+def _parquet(out: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
     import pyarrow.parquet as pq
 
-    out = pa.BufferOutputStream()
-    pq.write_table(_columns(answer), out)
-    found: bytes = out.getvalue().to_pybytes()
-    return found
+    with pq.ParquetWriter(out, schema, compression="zstd") as writer:
+        yield writer.write_table
 
 
-def _columns(answer: Answer) -> pa.Table:
-    about = answer.to_json()
-    del about["table"], about["stderr"]
-    table: pa.Table = answer.to_arrow().drop_columns("flags")  # they are in the metadata
-    return table.replace_schema_metadata({"calmstream": orjson.dumps(about)})
+@contextmanager
+def _arrow(out: BinaryIO, schema: pa.Schema) -> Iterator[Write]:
+    import pyarrow as pa
+
+    with pa.ipc.new_stream(out, schema) as writer:
+        yield writer.write_table
+
+
+WRITERS = {"csv": _csv, "json": _lines, "parquet": _parquet, "arrow": _arrow}
+"""What writes tables of rows, by the name of the format."""
+
+
+def _as_json(answer: Answer | Summary) -> bytes:
+    return orjson.dumps(answer.to_json()) + b"\n"
+
+
+def _as_rows(answer: Answer, form: str) -> bytes:
+    """Return a row a cell; the JSON object without cells is the metadata of Arrow and Parquet."""
+    table, out = answer.to_arrow(), io.BytesIO()
+    if form == "csv":
+        flags = [" ".join(flags) for flags in table["flags"].to_pylist()]
+        table = table.drop_columns("flags").append_column("flags", [flags])
+    else:
+        about = answer.to_json()
+        del about["table"], about["stderr"]
+        table = table.drop_columns("flags").replace_schema_metadata(
+            {"calmstream": orjson.dumps(about)}
+        )
+    with WRITERS[form](out, table.schema) as write:
+        write(table)
+    return out.getvalue()
 
 
 FORMATS: Mapping[str, Callable[[Any], bytes]] = {
-    "json": as_json,
-    "csv": as_csv,
-    "arrow": as_arrow,
-    "parquet": as_parquet,
+    "json": _as_json,
+    **{form: partial(_as_rows, form=form) for form in ("csv", "arrow", "parquet")},
 }
 """How an answer becomes bytes, by the name of the format; ``json`` takes a summary as well."""

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.common.files import exclusive, real_path, write_durably
 from calmstream.common.text import plan_name
-from calmstream.consumer.sink.arrow_rows import results_table
-from calmstream.consumer.sink.columns import OF_SET, statistic_rows
 from calmstream.consumer.sink.target import Stored, newest, replaced
+from calmstream.consumer.subscribe.arrow_rows import results_table
 from calmstream.consumer.subscribe.assembler import SetId, Snapshot
+from calmstream.consumer.subscribe.columns import OF_SET, statistic_rows
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind, Revision
 

@@ -15,10 +15,10 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from calmstream.common.errors import CalmstreamError, FatalError, InvalidInput, RecoverableError
-from calmstream.consumer.sink.columns import OF_SET, statistic_rows
 from calmstream.consumer.sink.postgres_schema import LOCK, create
 from calmstream.consumer.sink.target import Stored, newest, replaced
 from calmstream.consumer.subscribe.assembler import SetId, Snapshot
+from calmstream.consumer.subscribe.columns import OF_SET, statistic_rows
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind, MarginalRecord, Revision
 

@@ -7,7 +7,7 @@ before, and no early set after its final: two publishers at once cannot mix thei
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import product
@@ -28,19 +28,6 @@ from calmstream.estimators.wire.snapshot import (
     manifest_key,
     parse_key,
 )
-
-OF_CELL: Mapping[str, Callable[[Manifest], Any]] = {
-    "plan": lambda m: m.plan,
-    "plan_name": lambda m: m.name,
-    "window_number": lambda m: m.window,
-    "kind": lambda m: m.kind.value,
-    "window_start": lambda m: datetime.fromtimestamp(m.start, UTC),
-    "window_end": lambda m: datetime.fromtimestamp(m.end, UTC),
-    # One number that grows with every revision of the set.
-    "revision": lambda m: sum(m.revision),
-}
-"""What a row of a cell says of its set, with the same names in a notebook, in files and in
-databases, where it also says the output namespace."""
 
 
 class SetId(NamedTuple):
@@ -159,23 +146,16 @@ class Snapshot(Frame):
 
     def columns(self) -> FrameColumns:
         """Return one row for each cell of all tables, as ``calmstream export`` writes them."""
-        manifest, tables = self.manifest, self.marginals.values()
-        of_set = {name: value(manifest) for name, value in OF_CELL.items()}
-        cells = [
-            (list(t.attributes), cell, list(labels), value, stderr, list(t.flags), t.reports)
-            for t in tables
-            for cell, (labels, value, stderr) in enumerate(
-                zip(product(*t.labels), t.table, t.stderr, strict=True)
-            )
-        ]
-        names = ("attributes", "cell", "labels", "value", "stderr", "flags", "reports")
-        data: dict[str, Sequence[Any]] = {n: [v] * len(cells) for n, v in of_set.items()}
-        data |= {name: [row[i] for row in cells] for i, name in enumerate(names)}
+        from calmstream.consumer.subscribe.arrow_rows import results_table
+
+        manifest, rows = self.manifest, results_table("", [self]).drop_columns("output_namespace")
+        data = {name: rows[name].to_pylist() for name in rows.column_names}
+        times = (datetime.fromtimestamp(second, UTC) for second in (manifest.start, manifest.end))
         about = (
             f"{manifest.name}: window {manifest.window}, {manifest.kind}",
-            f"{of_set['window_start']:%Y-%m-%d %H:%M} to {of_set['window_end']:%Y-%m-%d %H:%M} UTC",
+            " to ".join(f"{time:%Y-%m-%d %H:%M}" for time in times) + " UTC",
             f"{manifest.reports:,} reports",
-            "" if cells else "it received no reports",
+            "" if len(rows) else "it received no reports",
         )
         return FrameColumns(data, ("attributes", "labels"), about)
 

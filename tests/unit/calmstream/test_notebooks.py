@@ -1,10 +1,9 @@
-"""The notebooks run and show what is near the truth; the heat map shows what it is given."""
+"""The notebooks run and show what is near the truth."""
 
 from __future__ import annotations
 
 import ast
 import json
-import runpy
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,6 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
-from matplotlib.figure import Figure
-
-from calmstream import Table
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 FAR = 6  # standard errors that no estimate is away from the truth
@@ -74,20 +70,3 @@ def test_a_trend_is_found_with_its_error_bars() -> None:
     assert names["found"].rows()[0]["p_adjusted"] < 0.01
     assert names["crashes"].table == pytest.approx(np.array([[0.9, 0.1], [0.8, 0.2]]), abs=0.06)
     plt.close("all")
-
-
-def test_values_and_intervals_stand_side_by_side_and_the_unsure_is_hatched() -> None:
-    table = Table(
-        attributes=("one", "two"),
-        labels=(("a", "b"), ("c", "d")),
-        table=np.array([[0.5, 0.01], [0.29, 0.2]]),
-        stderr=np.full((2, 2), 0.01),
-        flags=(),
-        reports=100,
-    )
-    left, right = axes = Figure().subplots(1, 2)
-    runpy.run_path(str(EXAMPLES / "heatmap.py"))["draw"](table, table.attributes, axes)
-    assert [text.get_text() for text in left.texts] == ["50.0", "1.0", "29.0", "20.0"]
-    assert [text.get_text() for text in right.texts] == ["2.0"] * 4
-    assert [patch.get_xy() for patch in left.patches] == [(0.5, -0.5)]
-    assert not right.patches

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from calmstream.consumer.read.formats import as_csv, as_json, harmless
+from calmstream.consumer.read.formats import FORMATS, harmless
 from calmstream.consumer.read.history import Answer
 from calmstream.consumer.read.ranges import Windows
 from calmstream.pages.answer import show
@@ -34,7 +34,7 @@ ANSWER = Answer(
 
 
 def test_json_is_one_object_with_all_that_must_be_known() -> None:
-    text = as_json(ANSWER)
+    text = FORMATS["json"](ANSWER)
     assert text.count(b"\n") == 1
     found = json.loads(text)
     assert found == {
@@ -60,7 +60,7 @@ def test_json_is_one_object_with_all_that_must_be_known() -> None:
 
 
 def test_csv_has_a_line_per_cell_that_no_spreadsheet_executes() -> None:
-    rows = list(csv.reader(io.StringIO(as_csv(ANSWER).decode())))
+    rows = list(csv.reader(io.StringIO(FORMATS["csv"](ANSWER).decode())))
     assert rows[0] == ["a1", "a0", "value", "stderr", "flags"]
     assert len(rows) == 7
     assert rows[5][:2] == ["'=1", "y"]

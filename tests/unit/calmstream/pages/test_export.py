@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from calmstream.consumer.read.formats import joined
 from calmstream.consumer.subscribe import subscribe
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.wire.snapshot import Kind
-from calmstream.pages.export import joined
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.publisher import count_of, names_of, published_plan, snapshot_of
 from tests.support.sink.targets import COLUMNS, expected_results, plain

@@ -10,9 +10,9 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from calmstream.consumer.sink.arrow_rows import STATISTICS
-from calmstream.consumer.sink.columns import statistic_rows
+from calmstream.consumer.subscribe.arrow_rows import STATISTICS
 from calmstream.consumer.subscribe.assembler import Snapshot
+from calmstream.consumer.subscribe.columns import statistic_rows
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind

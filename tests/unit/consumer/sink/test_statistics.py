@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from calmstream.common.errors import ForeignRecord
-from calmstream.consumer.sink.arrow_rows import STATISTICS
+from calmstream.consumer.subscribe.arrow_rows import STATISTICS
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.wire.snapshot import Kind, decode, encode

@@ -13,7 +13,6 @@ import pytest
 
 from calmstream import Answer, Snapshot, changes, subscribe
 from calmstream.consumer.read.ranges import Windows
-from calmstream.consumer.sink.arrow_rows import results_table
 from calmstream.consumer.subscribe.frame import Frame, free_names
 from tests.support.publisher import Bench, published_plan, work
 from tests.support.serving import asking
@@ -69,14 +68,6 @@ def test_all_forms_hold_the_same_rows(frame: Frame) -> None:
     np.testing.assert_array_equal(shown["value"], values)
     assert isinstance(shown, pd.DataFrame)
     assert isinstance(frame.to_polars(), pl.DataFrame)
-
-
-def test_a_snapshot_has_the_columns_and_values_that_sinks_store(snapshots: list[Snapshot]) -> None:
-    for snapshot in snapshots:
-        stored = results_table("x", [snapshot])
-        assert (
-            stored.drop_columns("output_namespace").to_pylist() == snapshot.to_arrow().to_pylist()
-        )
 
 
 def test_an_empty_snapshot_has_typed_columns_and_says_why(snapshots: list[Snapshot]) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain, product
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from calmstream.consumer.sink.columns import statistic_rows
-from calmstream.consumer.subscribe.assembler import OF_CELL, Snapshot
+from calmstream.consumer.subscribe.columns import OF_CELL, statistic_rows
+
+if TYPE_CHECKING:
+    from calmstream.consumer.subscribe.assembler import Snapshot
 
 _TEXT, _TEXTS, _TIME = pa.string(), pa.list_(pa.string()), pa.timestamp("us", tz="UTC")
 

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
-from calmstream.consumer.subscribe.assembler import OF_CELL
 from calmstream.estimators.wire.snapshot import Manifest, MarginalRecord
+
+OF_CELL: Mapping[str, Callable[[Manifest], Any]] = {
+    "plan": lambda m: m.plan,
+    "plan_name": lambda m: m.name,
+    "window_number": lambda m: m.window,
+    "kind": lambda m: m.kind.value,
+    "window_start": lambda m: datetime.fromtimestamp(m.start, UTC),
+    "window_end": lambda m: datetime.fromtimestamp(m.end, UTC),
+    # One number that grows with every revision of the set.
+    "revision": lambda m: sum(m.revision),
+}
+"""What a row of a cell says of its set, with the same names in a notebook, in files and in
+databases, where it also says the output namespace."""
 
 OF_SET: Mapping[str, Callable[[Manifest], Any]] = {
     **OF_CELL,
