@@ -15,11 +15,11 @@ from prometheus_client import CollectorRegistry
 from benchmarks.attacks.attack import Attack, Verdict, body, in_process, make_plan, names_of
 from calmstream.broker.security import SecurityConfig
 from calmstream.broker.transport import Partition, Record
+from calmstream.common.health import health_app
 from calmstream.common.http.server import ThreadServer
 from calmstream.common.settings import load
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
-from calmstream.consumer.runtime.health import health_app
 from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.estimators.plan.limits import MAX_BATCH_REPORTS

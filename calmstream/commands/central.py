@@ -16,6 +16,7 @@ from calmstream import arguments
 from calmstream.broker.names import CentralNames
 from calmstream.broker.topic_facts import central_faults, refuse
 from calmstream.common.clock import SystemClock
+from calmstream.common.health import RoleHealth
 from calmstream.common.settings import load
 from calmstream.common.version import version
 from calmstream.connect import opened
@@ -24,7 +25,6 @@ from calmstream.consumer.central.budget_account import BudgetAccount
 from calmstream.consumer.central.config import AggregatorConfig, AggregatorContext
 from calmstream.consumer.central.metrics import central_metrics
 from calmstream.consumer.central.subscribe import subscribe_releases
-from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.service import Alone, configure_logging
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.central.release_reading import CentralRelease

@@ -10,21 +10,14 @@ import argparse
 from pathlib import Path
 
 from calmstream import arguments
-from calmstream.common.clock import SystemClock
 from calmstream.common.settings import load
 from calmstream.connect import names_of, opened
-from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.process import Process
 from calmstream.producer.gateway.http.gateway import Gateway
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from calmstream.producer.gateway.settings import GatewaySettings
 
 BLOCK_SECONDS = 5.0  # how long topics of a plan that do not answer may hold up those of others
-
-
-AWAY_SECONDS = 40.0
-"""A gateway is not ready when its last answer from a broker is older: what it accepts could be lost
-when its window ends."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -51,11 +44,9 @@ def run(args: argparse.Namespace) -> int:
     settings = load(GatewaySettings, host=args.host, port=args.port, min_batch=args.min_batch)
     trust, process = arguments.trust(args), Process(args)
     with opened(args, lazy=True, block_seconds=BLOCK_SECONDS) as broker:
-        health = RoleHealth("gateway", SystemClock(), away_seconds=AWAY_SECONDS)
         gateway = Gateway(
             settings,
             GatewayMetrics(process.registry),
-            health,
             spool=Path(args.spool),
             plans=Path(args.plans),
             **trust,
@@ -63,12 +54,5 @@ def run(args: argparse.Namespace) -> int:
             broker=broker,
             names=lambda plan: names_of(args, plan),
         )
-        process.run(GatewayRole(gateway, health))
+        process.run(gateway)
     return 0
-
-
-class GatewayRole:
-    """The gateway as a role of the service, see `Role`."""
-
-    def __init__(self, gateway: Gateway, health: RoleHealth) -> None:
-        self.name, self.health, self.run = health.name, health, gateway.run

@@ -19,11 +19,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from calmstream import arguments
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import FatalError, InvalidInput
+from calmstream.common.health import health_app
 from calmstream.common.http.server import ThreadServer
 from calmstream.common.metric_definition import register_all
 from calmstream.connect import names_of, opened
 from calmstream.consumer.metrics.registry import new_registry
-from calmstream.consumer.runtime.health import health_app
 from calmstream.consumer.runtime.service import stop_on_signals
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import SystemRandomness

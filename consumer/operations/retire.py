@@ -11,8 +11,8 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker, Topics
 from calmstream.common.clock import Clock
 from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.common.health import RoleHealth
 from calmstream.consumer.read.kept import KeptCounts
-from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.subscribe.snapshot_topic import SnapshotTopic
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind, Manifest

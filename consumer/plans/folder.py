@@ -10,10 +10,10 @@ from prometheus_client import CollectorRegistry
 
 from calmstream.common.clock import Clock
 from calmstream.common.errors import InvalidInput
+from calmstream.common.health import RoleHealth
 from calmstream.common.watched_folder import WatchedFolder
 from calmstream.consumer.metrics import plan as m
 from calmstream.consumer.metrics.registry import Metrics
-from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.estimators.plan import Plan
 
 READ_SECONDS = 5.0

@@ -12,13 +12,13 @@ from calmstream.broker.shared.broker import SharedBroker
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock
 from calmstream.common.errors import BrokerUnreachable, FatalError, RecoverableError
+from calmstream.common.health import RoleHealth
 from calmstream.common.metric_definition import MetricDefinition
 from calmstream.consumer.metrics.registry import Metrics, plan_label
 from calmstream.consumer.plans.lanes import Lanes
 from calmstream.consumer.plans.served_plan import IDLE_SECONDS, PlanState, ServedPlan, described
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.context import PlanWorker, StopRequested
-from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.retry import RetryBudget
 from calmstream.estimators.plan import Plan
 

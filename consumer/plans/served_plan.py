@@ -11,10 +11,10 @@ from calmstream.broker.shared.broker import PlanBroker
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock
 from calmstream.common.errors import CalmstreamError, PlanRetired
+from calmstream.common.health import Verdict
 from calmstream.consumer.metrics.registry import Metrics
 from calmstream.consumer.plans.lanes import Lanes
 from calmstream.consumer.runtime.context import PlanWorker
-from calmstream.consumer.runtime.health import Verdict
 from calmstream.estimators.plan import Plan
 
 FIRST_PAUSE = 5.0

@@ -15,9 +15,9 @@ from calmstream.broker.topic_watch import TopicWatch, watch_plan
 from calmstream.broker.transport import TopicInfo, Topics
 from calmstream.common.clock import Clock
 from calmstream.common.errors import RecoverableError
+from calmstream.common.health import RoleHealth
 from calmstream.consumer.metrics.registry import Metrics
 from calmstream.consumer.runtime.config import TallyConfig, WorkerConfig
-from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.retry import RetryBudget
 from calmstream.estimators.plan import Plan
 

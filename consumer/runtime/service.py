@@ -16,11 +16,11 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from calmstream.common.errors import FatalError
+from calmstream.common.health import RoleHealth, health_app
 from calmstream.common.http.server import ThreadServer
 from calmstream.consumer.metrics.plan import ROLE_METRICS
 from calmstream.consumer.runtime.config import HttpConfig
 from calmstream.consumer.runtime.context import PlanWorker, StopRequested
-from calmstream.consumer.runtime.health import RoleHealth, health_app
 
 # Maximum delay of a signal: Python runs signal handlers only between two waits.
 _JOIN_SECONDS = 0.2

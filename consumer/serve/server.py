@@ -11,10 +11,10 @@ import structlog
 
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock
+from calmstream.common.health import RoleHealth
 from calmstream.common.http.connections import Connections
 from calmstream.common.http.server import HttpServer, anywhere, as_host, listen
 from calmstream.consumer.metrics.registry import plan_label
-from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.threads import Threads
 from calmstream.consumer.serve.guard import Guard
 from calmstream.consumer.serve.metrics import ServeMetrics

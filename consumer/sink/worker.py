@@ -10,10 +10,10 @@ import structlog
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker
 from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.common.health import RoleHealth
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.runtime.config import WorkerConfig
 from calmstream.consumer.runtime.context import PlanContext
-from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.consumer.runtime.retry import RetryBudget
 from calmstream.consumer.runtime.service import Role
 from calmstream.consumer.sink import metrics as m

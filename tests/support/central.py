@@ -12,6 +12,7 @@ import orjson
 
 from calmstream.broker.names import CentralNames
 from calmstream.broker.transport import Partition, Record
+from calmstream.common.health import RoleHealth
 from calmstream.consumer.central.aggregator import Aggregator
 from calmstream.consumer.central.budget_account import BudgetAccount
 from calmstream.consumer.central.config import AggregatorConfig, AggregatorContext
@@ -19,7 +20,6 @@ from calmstream.consumer.central.metrics import central_metrics
 from calmstream.consumer.central.subscribe import subscribe_releases
 from calmstream.consumer.central.windows import RawWindows
 from calmstream.consumer.metrics.registry import new_registry
-from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.estimators.central.coding import ROW_BYTES, code_records
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.central.release_reading import CentralRelease

@@ -7,7 +7,6 @@ import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import structlog
 
@@ -15,6 +14,7 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import InvalidInput
+from calmstream.common.health import RoleHealth
 from calmstream.common.http.connections import Connections
 from calmstream.common.http.server import HttpServer, defect, event_loop, listen
 from calmstream.estimators.plan import Plan
@@ -29,38 +29,29 @@ from calmstream.producer.gateway.http.plans import CountedPlans, Offered, plan_f
 from calmstream.producer.gateway.settings import GatewaySettings
 
 FILES_SECONDS = 2.0
+AWAY_SECONDS = 40.0
+"""A gateway is not ready when its last answer from a broker is older: what it accepts could be lost
+when its window ends."""
+
 STUCK_SECONDS = 10.0  # a thread that has not turned for so long hangs
 _TURN_SECONDS = 0.2
 
 WEEK = 7 * 86_400  # before a signing certificate ends, the metrics show it
 
 
-class Health(Protocol):
-    """How a role reports its health."""
-
-    def turned(self) -> None: ...
-
-    def ready(self) -> None: ...
-
-    def not_ready(self, why: str) -> None: ...
-
-    def watched(self, silent_seconds: Callable[[], float]) -> None: ...
-
-    def troubled(self, plans: Mapping[str, str]) -> None: ...
-
-
 class Gateway:
-    """The gateway; :meth:`run` is its life.
+    """The gateway, a role of the service; :meth:`run` is its life.
 
     ``offered``, plans by digest, is replaced as a whole, so that any thread may read it.
     ``app_keys`` is None where everybody may send. Clients of ``broker`` are opened until it works.
     """
 
+    name = "gateway"
+
     def __init__(
         self,
         settings: GatewaySettings,
         metrics: GatewayMetrics,
-        health: Health,
         clock: Clock | None = None,
         *,
         spool: Path,
@@ -71,9 +62,10 @@ class Gateway:
         broker: Broker,
         names: Callable[[Plan], TopicNames],
     ) -> None:
-        self.settings, self.metrics, self.health = settings, metrics, health
+        self.settings, self.metrics = settings, metrics
         self._folder, self._broker, self._names = spool, broker, names
         self._clock = clock or SystemClock()
+        self.health = RoleHealth(self.name, self._clock, away_seconds=AWAY_SECONDS)
         self._log = structlog.get_logger("calmstream.gateway")
         self._plans = plan_folder(plans, roots, settings, allow_unsigned=allow_unsigned)
         self.offered: Mapping[str, Offered] = {}

@@ -86,14 +86,14 @@ def test_a_full_disk_refuses_and_loses_nothing(
         assert (reply.status, reply.reason) == (503, "unavailable")
         assert int(reply.headers["retry-after"]) > 0
         assert reply.results == ["unavailable", "duplicate"]
-        assert gateway.health.silent_seconds() == 0
-        until("the gateway is not ready", lambda: "disk" in gateway.health.why)
+        assert gateway.gateway.health.silent_seconds == 0
+        until("the gateway is not ready", lambda: "disk" in gateway.why)
         until("it is shown", lambda: gateway.metric("calmstream_gateway_spool_full") == 1)
         full = False
-        until("there is room again, without a report", lambda: not gateway.health.why)
+        until("there is room again, without a report", lambda: not gateway.why)
         assert gateway.report(line(plan, 2)).status == 202
         until("all are sent", lambda: gateway.values() == [1, 2])
-        until("the gateway is ready", lambda: not gateway.health.why)
+        until("the gateway is ready", lambda: not gateway.why)
     with running(tmp_path, plan) as gateway:
         assert gateway.report(line(plan, 1), line(plan, 2)).results == ["duplicate"] * 2
 
@@ -116,9 +116,9 @@ def test_a_disk_that_hangs_makes_the_gateway_look_dead(
         reply = pool.submit(gateway.report, line(plan, 1))
 
         def silent() -> bool:
-            before = gateway.health.turns
+            before = gateway.gateway.health._turned
             time.sleep(1.0)
-            return gateway.health.turns == before
+            return gateway.gateway.health._turned == before
 
         until("the loop counts as silent", silent)
         assert not reply.done(), "nothing is acknowledged before it is on the disk"
@@ -144,6 +144,6 @@ def test_a_gateway_that_stops_answers_what_it_has_begun(tmp_path: Path) -> None:
     with running(tmp_path, plan, broker=broker) as gateway:
         gateway.report(line(plan, 1))
         gateway.stop.set()
-        until("it drains", lambda: gateway.health.why == "draining")
+        until("it drains", lambda: gateway.why == "draining")
     with running(tmp_path, plan, broker=broker) as gateway:
         until("nothing is lost", lambda: gateway.values() == [1])

@@ -350,7 +350,7 @@ def test_partitions_added_to_a_topic_stop_the_reports_and_lose_none(tmp_path: Pa
             return reply.status != 202 and reply.reason == "not_counted"
 
         until("reports are refused", refused)
-        until("it says so", lambda: "the plan states" in gateway.health.why)
+        until("it says so", lambda: "the plan states" in gateway.why)
         until("all that was accepted is sent", lambda: gateway.values() == sent)
 
 

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from calmstream.common.health import health_app
 from calmstream.common.http.server import ThreadServer
 from calmstream.consumer.read.formats import FORMATS
 from calmstream.consumer.read.history import History
-from calmstream.consumer.runtime.health import health_app
 from tests.support.gateway.running import JSON_LINES, SECONDS, Running, line, running, until
 from tests.support.serving import Serving, filled, serving_bench
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from calmstream.common.errors import FatalError
-from calmstream.consumer.runtime.health import Verdict
+from calmstream.common.health import Verdict
 from calmstream.consumer.tally.worker import TallyWorker
 from tests.support.tally import small_plan
 from tests.support.tally_bench import Stage, sample

@@ -61,27 +61,6 @@ def away() -> Sink:
     raise RecoverableError("no broker answers")
 
 
-class Health:
-    def __init__(self) -> None:
-        self.why = "starting"
-        self.turns = 0
-
-    def watched(self, silent_seconds: Callable[[], float]) -> None:
-        self.silent_seconds = silent_seconds
-
-    def turned(self) -> None:
-        self.turns += 1
-
-    def ready(self) -> None:
-        self.why = ""
-
-    def not_ready(self, why: str) -> None:
-        self.why = why
-
-    def troubled(self, plans: Mapping[str, str]) -> None:
-        self.plans = plans
-
-
 @dataclass(frozen=True)
 class Reply:
     status: int
@@ -108,8 +87,13 @@ class Running:
     plan: Plan
     broker: FaultyBroker
     registry: CollectorRegistry
-    health: Health
     stop: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def why(self) -> str:
+        """Why the gateway is not ready; empty if it is."""
+        verdict = self.gateway.health.readiness()
+        return "" if verdict.well else verdict.detail
 
     @property
     def path(self) -> str:
@@ -179,12 +163,11 @@ def running(
     plans = directory / "plans"
     plans.mkdir(exist_ok=True)
     (plans / "plan.json").write_bytes(plan.to_bytes())
-    health, registry = Health(), CollectorRegistry()
+    registry = CollectorRegistry()
     chosen = {"port": 0, "min_batch": 1, "linger": 0.05} | settings
     gateway = Gateway(
         GatewaySettings(**chosen),
         GatewayMetrics(registry),
-        health,
         clock or SystemClock(),
         spool=directory / "spool",
         plans=plans,
@@ -194,7 +177,7 @@ def running(
         broker=SimpleNamespace(sink=connect or broker.sink, topics=broker.topics),  # type: ignore[arg-type]
         names=names_of,
     )
-    found = Running(gateway, plan, broker, registry, health)
+    found = Running(gateway, plan, broker, registry)
     errors: list[BaseException] = []
 
     def live() -> None:
@@ -206,7 +189,7 @@ def running(
     thread = threading.Thread(target=live)
     thread.start()
     try:
-        until("the gateway is ready", lambda: not health.why or bool(errors))
+        until("the gateway is ready", lambda: not found.why or bool(errors))
         if not errors:
             yield found
     finally:

@@ -14,12 +14,12 @@ import pytest
 
 from calmstream.broker.security import SecurityConfig
 from calmstream.cli import main, parse
+from calmstream.common.health import health_app
 from calmstream.common.settings import variables
 from calmstream.consumer.central.config import AggregatorConfig
 from calmstream.consumer.metrics.registry import new_registry
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.runtime.config import HttpConfig, TallyConfig
-from calmstream.consumer.runtime.health import health_app
 from calmstream.consumer.serve.settings import ServeSettings
 from calmstream.consumer.sink.target import target_of
 from calmstream.estimators.central.plan import read_central_plan

@@ -13,8 +13,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from calmstream.common.clock import SystemClock
+from calmstream.common.health import RoleHealth, health_app
 from calmstream.common.http.server import ThreadServer
-from calmstream.consumer.runtime.health import RoleHealth, health_app
 from tests.support.deploy import DEPLOY, ROOT, load
 from tests.support.ports import free_port
 

@@ -14,10 +14,10 @@ import pytest
 
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.common.health import RoleHealth
 from calmstream.consumer.central import publication
 from calmstream.consumer.central.claims import Claims
 from calmstream.consumer.central.publication import Publication
-from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.estimators.central.dp_marginals import DpMarginals
 from calmstream.estimators.central.ledger import BudgetSpent
 from calmstream.estimators.randomness import SeededRandomness

@@ -14,12 +14,12 @@ from prometheus_client import CollectorRegistry
 from calmstream.broker.shared.broker import PlanBroker, SharedBroker
 from calmstream.broker.transport import Chunk, TopicSpec
 from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.common.health import RoleHealth, Verdict
 from calmstream.consumer.metrics import tally as m
 from calmstream.consumer.metrics.registry import Metrics, plan_label, plan_metrics
 from calmstream.consumer.plans.role import PlansRole, WorkerKind
 from calmstream.consumer.plans.served_plan import LONGEST_PAUSE, PlanState, ServedPlan
 from calmstream.consumer.runtime.config import TallyConfig
-from calmstream.consumer.runtime.health import RoleHealth, Verdict
 from calmstream.estimators.plan import Plan
 from tests.fault.virtual import Process, VirtualClock
 from tests.support.faulty_broker import FaultyBroker

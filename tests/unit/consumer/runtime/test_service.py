@@ -14,7 +14,7 @@ import pytest
 
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import FatalError
-from calmstream.consumer.runtime.health import RoleHealth
+from calmstream.common.health import RoleHealth
 from calmstream.consumer.runtime.service import run_roles
 
 SECONDS = 60.0
@@ -61,7 +61,7 @@ PROGRAM = textwrap.dedent(
     from prometheus_client import CollectorRegistry
     from calmstream.common.clock import SystemClock
     from calmstream.consumer.runtime.config import HttpConfig
-    from calmstream.consumer.runtime.health import RoleHealth
+    from calmstream.common.health import RoleHealth
     from calmstream.consumer.runtime.service import configure_logging, run_service
 
     class Role:

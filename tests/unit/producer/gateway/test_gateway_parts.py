@@ -14,9 +14,9 @@ import pytest
 from calmstream import MemoryStore
 from calmstream.broker.transport import Topics
 from calmstream.common.errors import InvalidInput, RecoverableError
+from calmstream.common.health import RoleHealth
 from calmstream.common.settings import variables
 from calmstream.common.watched_folder import WatchedFolder
-from calmstream.consumer.runtime.health import RoleHealth
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable.entries import RowCodec, SpoolEntry
 from calmstream.producer.gateway.http.app import read_reports

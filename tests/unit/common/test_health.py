@@ -12,8 +12,8 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter
 
 from calmstream.cli import main
+from calmstream.common.health import RoleHealth, Verdict, health_app
 from calmstream.common.http.server import ThreadServer
-from calmstream.consumer.runtime.health import RoleHealth, Verdict, health_app
 from tests.support.clock import ManualClock
 
 SECONDS = 60.0
