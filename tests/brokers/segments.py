@@ -48,7 +48,6 @@ class Stored(NamedTuple):
 
 
 def stored(data: Path, topic: str, number: int, newest: int | None = None) -> Iterator[Stored]:
-    """Yield the records of a partition in the order of the log."""
     batches: Iterable[Batch] = _batches(data / f"{topic}-{number}")
     for batch in batches if newest is None else deque(batches, newest):
         yield from _records(*batch)

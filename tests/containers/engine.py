@@ -24,7 +24,6 @@ CONFINED = (
 
 
 def docker(*words: str, check: bool = True, seconds: float = COMMAND_SECONDS) -> str:
-    """Run a docker command and return what it printed."""
     run = subprocess.run(
         ["docker", *words],
         stdout=subprocess.PIPE,
@@ -51,7 +50,6 @@ def state(container: str) -> dict[str, Any]:
 
 
 def until(condition: Callable[[], bool], what: str, seconds: float = 120.0) -> None:
-    """Wait for a condition."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
@@ -60,7 +58,6 @@ def until(condition: Callable[[], bool], what: str, seconds: float = 120.0) -> N
 
 @contextmanager
 def started(*words: str, name: str = "") -> Iterator[str]:
-    """Start a container in the background, and remove it at the end with its volumes."""
     name = name or f"calmstream-test-{secrets.token_hex(4)}"
     docker("run", "--detach", "--name", name, *words)
     try:
@@ -71,7 +68,6 @@ def started(*words: str, name: str = "") -> Iterator[str]:
 
 @contextmanager
 def network() -> Iterator[str]:
-    """Make a network, and remove it at the end."""
     name = f"calmstream-test-{secrets.token_hex(4)}"
     docker("network", "create", name)
     try:
@@ -82,7 +78,6 @@ def network() -> Iterator[str]:
 
 @contextmanager
 def volume() -> Iterator[str]:
-    """Make a volume, and remove it at the end."""
     name = f"calmstream-test-{secrets.token_hex(4)}"
     docker("volume", "create", name)
     try:

@@ -36,7 +36,6 @@ def compose(*words: str) -> str:
 
 @pytest.fixture(scope="module", autouse=True)
 def _up() -> Iterator[None]:
-    """Start all services, and remove them and their volumes at the end."""
     try:
         compose("up", "--detach")
         yield
@@ -54,7 +53,6 @@ def asked(path: str) -> Any:
 
 
 def final() -> int:
-    """Return how many windows are final, from the topics."""
     words = (
         "inspect",
         "--plan",

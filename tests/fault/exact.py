@@ -18,8 +18,6 @@ from calmstream.estimators.plan import Plan
 
 @dataclass(frozen=True)
 class Exact:
-    """Reports the input itself."""
-
     name: ClassVar[str] = "exact"
     largest_count: ClassVar[int] = 1
     fixed_total: ClassVar[bool] = True

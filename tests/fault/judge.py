@@ -72,9 +72,7 @@ def _until(log: list[Record], end: float) -> Iterator[int]:
 
 
 def judge_counts(plan: Plan, logs: list[list[Record]], kept: Iterable[list[Record]]) -> None:
-    """Fail unless every record of the counts topic says what the logs say, and every window has
-    one.
-    """
+    """Fail unless every window has a record in the counts topic, and it says what the logs say."""
     recounts = [recount(plan, log) for log in logs]
     for everything in kept:
         found = {r.key: decode_counts(plan, r.value or b"") for r in everything}

@@ -87,8 +87,6 @@ class Folder:
 
 
 class Served:
-    """A process that serves plans in both roles."""
-
     def __init__(self, scenario: ManyScenario) -> None:
         self.process = Process(scenario.broker, scenario.clock)
         self.folder = Folder(scenario.wanted)
@@ -163,7 +161,6 @@ class ManyScenario(Timed):
         self._add()
 
     def play(self, operations: list[Operation]) -> None:
-        """Perform the operations in order, then let the processes finish all work."""
         for name, number in operations:
             part, _, operation = name.rpartition(".")
             target = self.parts[int(part)] if part else self
@@ -252,7 +249,6 @@ class ManyScenario(Timed):
         self.services = [each for each in self.services if each is not service]
 
     def zombie_write(self, dice: random.Random) -> None:
-        """Let a process that lost its memberships write a checkpoint of one plan."""
         workers = [w for zombie in self.zombies for w in zombie.workers() if w.folds]
         if workers:
             with suppress(RecoverableError, FatalError, Crash):
@@ -291,7 +287,6 @@ class ManyScenario(Timed):
     # The scenario
 
     def _rest(self) -> None:
-        """Stop all faults; let one process finish all plans within seconds."""
         for part in self.parts:
             part._end_faults()
             while part.workers:

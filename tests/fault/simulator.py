@@ -90,7 +90,6 @@ class Scenario(Timed):
         self.tests: list[Callable[[], None]] = []
 
     def play(self, operations: list[Operation]) -> None:
-        """Perform the operations in order, then let the processes finish all work."""
         for name, number in operations:
             getattr(self, name)(random.Random(number))
             self._look()
@@ -142,7 +141,6 @@ class Scenario(Timed):
             self.edge.submit(late)
 
     def corrupt(self, dice: random.Random) -> None:
-        """Send a batch whose content must be rejected."""
         good = body(self.plan, 0, [0])
         bad = [
             b"{",
@@ -247,7 +245,6 @@ class Scenario(Timed):
         self.workers = [pair for pair in self.workers if pair[0] is not worker]
 
     def zombie_write(self, dice: random.Random) -> None:
-        """Let a worker that lost its membership write a checkpoint."""
         if self.zombies:
             zombie, process = dice.choice(self.zombies)
             try:
@@ -404,7 +401,6 @@ class Scenario(Timed):
         self.workers[0][0].checkpoint()
 
     def _end_faults(self) -> None:
-        """Stop all faults, and let the edge send everything."""
         self.release(random.Random(0))
         self.broker.faults._planned.clear()
         dice = random.Random(0)

@@ -81,7 +81,6 @@ def child(name: str, arguments: list[str]) -> None:
 
 
 def _others(name: str) -> list[str]:
-    """Return the modules that are not instrumented."""
     wanted = tuple(f"calmstream.{module}" for module in INSTRUMENTED[name].split())
     found = ["calmstream"]
     for package in ("estimators", "common", "broker", "producer", "consumer"):
@@ -100,7 +99,6 @@ def _at(value: object, path: tuple[str | int, ...]) -> object:
 
 
 def fuzz(name: str, seconds: int, *, keep: bool) -> bool:
-    """Fuzz one target; print what was reached, and return whether nothing was found."""
     with tempfile.TemporaryDirectory() as folder:
         grown = Path(folder, "corpus")
         grown.mkdir()
@@ -144,7 +142,6 @@ def _keep(name: str, grown: Path) -> None:
 
 
 def main() -> int:
-    """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--seconds", type=int, default=600, help="of all targets together")
     parser.add_argument("--only", type=lambda text: text.split(","), default=list(INSTRUMENTED))

@@ -9,7 +9,6 @@ CORPUS = Path(__file__).parent / "corpus"
 
 
 def inputs(name: str) -> list[bytes]:
-    """Return the inputs of a target: examples, and what fuzzing has found."""
     from tests.fuzz.targets import TARGETS
 
     found = list(TARGETS[name][1]())

@@ -100,9 +100,7 @@ def with_publisher(world: World, number: int, one: Publisher) -> World:
 
 
 def steps(rules: Rules, world: World, one: Publisher) -> Iterator[tuple[World, Publisher]]:
-    """Yield the results of a publisher's next steps: read a topic whole, write one record, or
-    delete.
-    """
+    """Yield what a publisher's next step may give: a topic read, one record written, a deletion."""
     # A set is read record by record, but the last manifest of a key replaces those before it.
     yield world, replace(one, table=world.table, manifest=world.manifest)
     if one.topic == world.topic:
@@ -137,7 +135,6 @@ def appended(world: World, record: object) -> World:
 
 
 def broken(world: World) -> str:
-    """Return the rule that a state breaks; "" if it breaks none."""
     kept = world.counts == GROUPS
     if not world.closed and not (world.table and world.manifest):
         return "the closed record is deleted without a final"
@@ -149,7 +146,6 @@ def broken(world: World) -> str:
 
 
 def reachable(rules: Rules) -> tuple[set[World], str]:
-    """Return all states and ""; or those up to the first that breaks a rule, and the rule."""
     seen, left = {World()}, deque([World()])
     while left:
         for world in moves(rules, left.popleft()):

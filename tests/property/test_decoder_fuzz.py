@@ -23,7 +23,6 @@ GROUPS = range(len(PLAN.groups))
 
 
 def ones() -> list[bytes]:
-    """Return honest reports of every group, as devices encode them."""
     plan = PLAN
     made = []
     for g, mechanism in enumerate(plan.mechanisms):

@@ -85,7 +85,6 @@ def cut(records: list[Record], dice: random.Random) -> Iterator[Chunk]:
 
 
 def shown(outcome: RecordOutcome, plan: Plan) -> tuple[object, ...]:
-    """Return everything that an outcome says, closed windows as the bytes that are written."""
     why = outcome.rejection
     return (
         outcome.rejects,

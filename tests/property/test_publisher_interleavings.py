@@ -28,7 +28,6 @@ ORDER = {Kind.EARLY: 0, Kind.FINAL: 1, Kind.TOTAL: 2}
 
 
 def value_of(kind: Kind, revision: tuple[int, ...], marginal: int) -> float:
-    """Return a number for the tables that differs for each revision, kind and marginal."""
     return revision[0] * 1000 + revision[1] * 100 + ORDER[kind] * 10 + marginal
 
 

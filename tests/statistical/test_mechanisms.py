@@ -44,7 +44,6 @@ def p_value(observed: NDArray[Any], expected: NDArray[Any]) -> float:
 
 
 def outcomes(mechanism: Mechanism, x: int, n: int, randomness: Randomness) -> NDArray[Any]:
-    """Return how often perturbing input x gives each output of the channel."""
     code = codes(mechanism, mechanism.perturb(np.full(n, x), randomness))
     place = np.searchsorted(np.array(possible_codes(mechanism)), code)
     return np.bincount(place, minlength=len(possible_codes(mechanism)))
@@ -65,7 +64,6 @@ def test_perturb_has_the_listed_channel(key: str, epsilon: str) -> None:
 def exact_moments(
     mechanism: Mechanism, histogram: NDArray[Any]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return mean and covariance of the tally of a population, from the channel."""
     tallies = output_tallies(mechanism).astype(float)
     mean = np.zeros(mechanism.width)
     covariance = np.zeros((mechanism.width, mechanism.width))
@@ -79,7 +77,6 @@ def exact_moments(
 def assert_moments(
     drawn: NDArray[Any], mean: NDArray[np.float64], covariance: NDArray[np.float64]
 ) -> None:
-    """Assert that sample mean and covariance are within five standard errors of the exact ones."""
     times = len(drawn)
     spread = np.maximum(np.diag(covariance), 0.0)
     slack = 1e-9 * (1 + spread.max())

@@ -33,8 +33,6 @@ Header = tuple[bytes, bytes | None]
 
 @dataclass(frozen=True)
 class Row:
-    """One record as its sender states it."""
-
     value: bytes | None
     key: bytes | None = None
     headers: Sequence[Header] = ()

@@ -54,8 +54,6 @@ Table = Counter[tuple[str | None, ...]]
 
 @dataclass(frozen=True)
 class Batch:
-    """One record of the raw topic."""
-
     partition: int
     offset: int
     timestamp: int

@@ -65,7 +65,6 @@ _PIECES = (
 
 
 def damaged(raw: bytes, dice: random.Random) -> bytes:
-    """Return bytes after one to four damages."""
     for _ in range(dice.randint(1, 4)):
         a, b = sorted(dice.randrange(len(raw) + 1) for _ in range(2))
         b = min(b, a + dice.choice((1, 8, 200)))

@@ -136,7 +136,6 @@ class Rendering:
         return {mount["name"]: mount["mountPath"] for mount in mounts}
 
     def again(self) -> list[dict[str, Any]]:
-        """Render the objects again; skip the test where helm is not installed."""
         given = ["--values", str(self.values)]
         if self.plan is not None:
             given += ["--set-file", f"plan.document={self.plan}"]

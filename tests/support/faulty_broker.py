@@ -109,7 +109,6 @@ class FaultyTopics(InProcessTopics):
         return super().log_ends(partitions)
 
     def trim(self, offsets: Mapping[Partition, int]) -> None:
-        """Delete the records below these offsets, as retention does."""
         with self._cluster.lock:
             for partition, offset in offsets.items():
                 log = self._cluster.log(partition)

@@ -14,8 +14,6 @@ KEY_BYTES = 16
 
 
 class Read(NamedTuple):
-    """What a batch says."""
-
     # why it is rejected, empty if it is not; the cells are those of a valid batch only
     problem: str
     period: int = 0

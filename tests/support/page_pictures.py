@@ -23,7 +23,6 @@ PICTURES = (
 
 
 def main() -> None:
-    """Publish two days of windows, serve them, and take the pictures."""
     FOLDER.mkdir(exist_ok=True)
     program = PAGE.built() / "test" / "shots.tool.mjs"
     results = Results(WINDOWS, "noise-aware")

@@ -224,5 +224,4 @@ MECHANISMS: dict[str, Callable[[Mapping[str, Any], str, int, Stream], dict[str, 
 
 
 def perturb(document: Mapping[str, Any], epsilon: str, x: int, stream: Stream) -> dict[str, Any]:
-    """Return one report of a mechanism that a plan describes."""
     return MECHANISMS[document["name"]](document, epsilon, x, stream)

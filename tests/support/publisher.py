@@ -143,7 +143,6 @@ class SlotLog:
         return [cell for w in range(window + 1) for cell in self.cells(below, w)]
 
     def closed_at(self, window: int) -> int | None:
-        """Return the offset of the record that closes the window; None if the window is open."""
         return self.events.index(window) if window in self.events else None
 
     def state(self, below: int | None = None) -> tuple[bytes, bytes]:
@@ -165,7 +164,6 @@ class SlotLog:
         return partition_key(self.group, self.partition), encode_state(self.plan, state)
 
     def closed(self, window: int) -> tuple[bytes, bytes]:
-        """Return key and value of the closed record of a closed window."""
         at = self.closed_at(window)
         assert at is not None
         record = ClosedWindow(
@@ -274,12 +272,10 @@ class Bench:
         return EstimateRunner(start_tests=self.start_tests, wait_seconds=AWAIT_SECONDS)
 
     def snapshot_records(self) -> list[tuple[bytes, bytes | None]]:
-        """Return keys and values of the snapshots topic."""
         records = self.broker.records(Partition(self.names.snapshots, 0))
         return [(record.key or b"", record.value) for record in records]
 
     def set_records(self, window: int, kind: Kind) -> list[int]:
-        """Return the offsets of a set's records in the snapshots topic."""
         return [
             offset
             for offset, (key, value) in enumerate(self.snapshot_records())
@@ -295,7 +291,6 @@ class Bench:
         return {key for key, value in last.items() if value is not None}
 
     def shown(self) -> list[Snapshot]:
-        """Return the snapshots that a new subscriber receives."""
         return shown(self.plan, self.snapshot_records())
 
     def kinds(self) -> list[tuple[int, Kind]]:
@@ -319,7 +314,6 @@ def work(publisher: Publisher | PublishingSession, turns: int = 60) -> None:
 
 
 def steps(publication: PublishingSession, until: Callable[[], bool]) -> None:
-    """Take steps until the condition holds; fail after a thousand steps."""
     for _ in range(1000):
         if until():
             return

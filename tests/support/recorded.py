@@ -170,7 +170,6 @@ READERS: dict[str, Callable[[Json, Any], Any]] = {
 
 
 def meaning(given: Json) -> Any:
-    """Read one recorded entry; return what is in it."""
     plan = read_plan(given["plan"].encode()) if "plan" in given else None
     return json.loads(json.dumps(said(READERS[given["format"]](given, plan))))
 
@@ -266,7 +265,6 @@ def _spooled() -> Json:
 
 
 def main() -> None:
-    """Record what this version writes."""
     path = FOLDER / f"{version()}.json.gz"
     if path.exists():
         raise SystemExit(f"{path} is recorded already")

@@ -9,7 +9,6 @@ import pytest
 
 
 def repeats(gate: int, long: int) -> int:
-    """Return the number of repeats that this run is asked for."""
     return long if os.environ.get("CALMSTREAM_TEST_LONG") == "1" else gate
 
 

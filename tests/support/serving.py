@@ -103,7 +103,6 @@ def running(
 def serving(
     plan: Plan, broker: Broker, *, namespace: str = "test", ready: bool = True, **options: Any
 ) -> Iterator[Serving]:
-    """Serve a plan; wait until it is ready by default."""
     with running({plan.digest: plan}, broker, namespace, **options) as (server, registry):
         address = f"http://127.0.0.1:{server.port}"
         with httpx.Client(base_url=address, timeout=DEADLINE) as client:

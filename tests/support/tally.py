@@ -113,17 +113,14 @@ def ids_in(ids: BatchIds) -> set[bytes]:
 
 
 def accepted_ids(fold: PartitionFold) -> dict[int, set[bytes]]:
-    """Return the ids that are accepted, by open window."""
     return {period: ids_in(ids) for period, ids in fold.admission._ids.items() if len(ids)}
 
 
 def plain(count: Any) -> tuple[int, list[int], dict[Reason, int]]:
-    """Convert a WindowCount of one unpacked GRR group to plain numbers."""
     return int(count.tally.n[0]), count.tally.counts[0].tolist(), dict(count.rejects)
 
 
 def fields_of(state: PartitionState) -> dict[str, object]:
-    """Return every field of a partition record of one unpacked GRR group."""
     return {
         "topic_id": state.topic_id,
         "next_offset": state.next_offset,

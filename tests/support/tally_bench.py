@@ -155,7 +155,6 @@ class Stage:
         )
 
     def move_to(self, seconds: float) -> None:
-        """Set the clocks to ``seconds`` after the plan's start."""
         self.clock.advance((at(seconds) - self.clock.wall_ms) / 1000)
 
     def turns(self, *workers: TallyWorker, count: int = 8, step: float = 0.2) -> None:
@@ -203,7 +202,6 @@ class Stage:
         return self.broker.records(Partition(self.names.state, number))
 
     def states(self, number: int = 0, group: int = 0) -> list[PartitionState]:
-        """Return the partition records of an input partition in the order of writing."""
         return [
             decode_state(self.plan, group, r.value)
             for r in self.state_records(number)
@@ -211,7 +209,6 @@ class Stage:
         ]
 
     def closed(self, number: int = 0, group: int = 0) -> list[ClosedWindow]:
-        """Return the records of closed windows of an input partition, in the order of writing."""
         records = []
         for r in self.state_records(number):
             g, p, window = parse_key(r.key)
@@ -220,7 +217,6 @@ class Stage:
         return records
 
     def dead_letters(self) -> list[tuple[DeadLetter, Record]]:
-        """Return the dead letters of rejected records: what their headers say, and the record."""
         records = self.broker.records(Partition(self.names.dead_letters, 0))
         return [(DeadLetter.from_headers(r.headers, self.plan), r) for r in records]
 

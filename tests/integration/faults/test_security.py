@@ -82,7 +82,6 @@ class Stage:
         self.of_spare = self.placed(self.spare, directory)
 
     def placed(self, plan: Plan, folder: Path) -> list[object]:
-        """Write a plan into a folder; return the options of commands about it."""
         path = folder / f"{plan.name}.json"
         path.write_bytes(plan.to_bytes())
         return ["--plan", path, "--bootstrap", self.bootstrap, "--namespace", "sec"]

@@ -46,7 +46,6 @@ def population(domain: Domain) -> np.ndarray:
 
 
 def collected(plan: Plan, codes: np.ndarray) -> tuple[Stage, list[Snapshot]]:
-    """Let all devices report in the first window, and finish the plan."""
     stage = Stage(plan)
     stage.ask(codes, 5, batch_size=500)
     return stage, stage.finish()

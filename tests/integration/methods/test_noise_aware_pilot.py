@@ -43,13 +43,11 @@ class Desk:
     broker: FaultyBroker | None = None
 
     def plan(self, name: str, *options: str, method: str = "noise-aware") -> int:
-        """Run ``calmstream plan`` and return its exit code."""
         argv = ["plan", str(self.folder / "domain.json"), "--method", method, "--epsilon", "1"]
         common = ["--k", "2", "--name", name, "--start", str(START), *TIMES]
         return main([*argv, *common, *options, "--out", str(self.folder / f"{name}.json")])
 
     def follow(self, name: str, pilot: str, *options: str, method: str = "noise-aware") -> int:
-        """Run ``calmstream plan`` after a pilot, and return its exit code."""
         earlier = str(self.folder / f"{pilot}.json")
         return self.plan(name, "--pilot", earlier, *options, method=method)
 

@@ -31,7 +31,6 @@ def test_topics_that_do_not_exist_or_are_set_differently_are_named(
     where = ["--plan", path, "--bootstrap", kafka_bootstrap, "--namespace", names.namespace]
 
     def refused(command: str, *more: object) -> str:
-        """Run a command that must fail, and return its one line of error."""
         done = run(command, *where, *more, seconds=200, settings={"CALMSTREAM_HTTP_PORT": "-1"})
         assert done.returncode == 1, done.stderr
         assert "Traceback" not in done.stderr

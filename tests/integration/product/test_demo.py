@@ -30,7 +30,6 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def outcome(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object]:
-    """Run the demo and return the one JSON object on stdout."""
     assert main(["demo", "--json", "--reports", str(REPORTS), *words]) == 0
     (line,) = capsys.readouterr().out.splitlines()
     result: dict[str, object] = json.loads(line)
@@ -62,7 +61,6 @@ def test_with_a_page_that_stays_open(capsys: pytest.CaptureFixture[str]) -> None
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
     def look() -> None:
-        """Look at the page when the demo is over, then end it."""
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
             until("the last window", lambda: newest(client) == 1, 120)
             table = "/v1/plans/demo/tables?attributes=sex,income"  # 503: still computed
@@ -85,7 +83,6 @@ def test_with_a_page_that_stays_open(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def newest(client: httpx.Client) -> int | None:
-    """Return the newest final window; None while there is none."""
     try:
         found = client.get("/v1/plans/demo/windows")
     except httpx.TransportError:

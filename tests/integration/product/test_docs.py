@@ -29,7 +29,6 @@ PAGES = ["getting-started", "operating"]
 
 
 def ran(parts: list[str], bootstrap: str, folder: Path, **settings: str) -> str:
-    """Run blocks of a page against a broker, and return what they print."""
     words = [part.replace("localhost:9092", bootstrap) for part in parts]
     done = run_script(words, folder, SECONDS, **settings)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
@@ -37,7 +36,6 @@ def ran(parts: list[str], bootstrap: str, folder: Path, **settings: str) -> str:
 
 
 def with_waits(parts: list[str]) -> list[str]:
-    """Return a page's blocks, with a wait for tables behind those that report."""
     return [
         text
         for part in parts
@@ -81,7 +79,6 @@ def test_a_device_reports_to_a_gateway_on_one_machine(kafka_bootstrap: str, tmp_
 
 @pytest.mark.slow
 def test_the_commands_about_numbers_work(kafka_bootstrap: str, tmp_path: Path) -> None:
-    """The examples of numbers.md, with the page's data dictionary, and their results."""
     page = ROOT / "docs" / "numbers.md"
     (tmp_path / "dictionary.json").write_text(blocks(page, "test", "dictionary")[0])
     parts = blocks(page, "test", "plan") + blocks(page, "test", "kafka")

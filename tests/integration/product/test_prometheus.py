@@ -114,7 +114,6 @@ class Scene:
         return self._start("sink", "sink", *self.where, "--to", target)
 
     def report(self) -> None:
-        """Hand one report to the gateway, if it answers."""
         report = unsigned_reporter(self.plan, MemoryStore()).report({})
         if report is None:
             return

@@ -59,7 +59,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
 def run(
     words: str, files: dict[str, str], out: io.TextIOWrapper | None, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[int, str]:
-    """Return exit code and errors of a command whose output goes to a stream."""
     errors = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     with monkeypatch.context() as patched:
         patched.setattr(sys, "stdout", out)

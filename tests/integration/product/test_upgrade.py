@@ -150,7 +150,6 @@ def test_every_process_goes_to_another_version_and_back(
 
 
 def finals(place: Place) -> dict[int, tuple[int, str]]:
-    """Return reports and version of every final, by window."""
     shown = subscribe(place.plan(), place.bootstrap, kinds=["final"], from_window=0, follow=False,
                       namespace=place.namespace)  # fmt: skip
     return {s.manifest.window: (s.manifest.reports, s.manifest.software) for s in shown}

@@ -29,7 +29,6 @@ TOKEN = secrets.token_hex(16)
 
 
 def new_plan() -> Plan:
-    """Return a plan of windows of three seconds, for longer than the test takes."""
     plan = published_plan(groups=3, partitions=1)
     start = int(time.time())
     return replace(plan, start=start, window=3, expires=start + WINDOWS * 3, grace=10, skew=1)

@@ -40,16 +40,13 @@ def pair(tmp_path: Path) -> Iterator[tuple[NativeKafka, NativeKafka]]:
 
 
 def settle_groups(bootstrap: str) -> None:
-    """Let the first broker make the offsets topic, while it is alone."""
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id="settle")
     consumer.committed(TopicPartition("none", 0), timeout_ms=30_000)
     consumer.close()
 
 
 def lead(bootstrap: str, moved: Callable[[Partition], bool], node: int, rest: int) -> None:
-    """Move partitions to a broker and all others, also the groups' topic, to the rest; wait for
-    both.
-    """
+    """Move partitions to a broker and all others, also the groups' topic, to the rest."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
         wanted = {partition: node if moved(partition) else rest for partition in led(admin)}

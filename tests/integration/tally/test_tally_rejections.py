@@ -23,7 +23,6 @@ GOOD = body(PLAN, 0, [1, 2])
 
 
 def changed(cells: list[int] | None = None, **fields: Any) -> bytes:
-    """Return the valid batch with other values of some fields."""
     return forged(fields.pop("plan", PLAN.digest), cells or [1, 2], **fields)
 
 
@@ -121,9 +120,7 @@ def test_records_that_cannot_be_decoded_are_one_rejection_at_their_last_offset()
 
 
 def test_a_flood_of_bad_records_leaves_a_bounded_number_of_dead_letters() -> None:
-    """The limit holds although the worker dies: its last checkpoint knows the number of dead
-    letters.
-    """
+    """The worker dies in between; its last checkpoint knows the number of dead letters."""
     assert KEPT_PER_REASON > 110
     stage = Stage(PLAN)
     worker = stage.worker()

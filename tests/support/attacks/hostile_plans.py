@@ -47,7 +47,6 @@ def group(mechanism: dict[str, Any], *views: dict[str, Any]) -> dict[str, Any]:
 
 
 def whole(cardinalities: Iterable[int], *mechanisms: dict[str, Any]) -> bytes:
-    """Return a plan in which every group reports all attributes."""
     attributes = domain(*cardinalities)
     view = {"attributes": list(range(len(attributes)))}
     return orjson.dumps(document(domain=attributes, groups=[group(m, view) for m in mechanisms]))

@@ -98,7 +98,6 @@ def verdict(case: Case, raw: bytes) -> str:
 
 
 def mutants(case: Case) -> Iterator[bytes]:
-    """Yield every field of a record replaced by every value."""
     for path in paths(case.body):
         for value in VALUES:
             yield case.encode(changed(case.body, path, value))

@@ -72,7 +72,6 @@ def key(seed: int) -> dict[str, str]:
 
 
 def envelopes() -> list[tuple[str, bytes, Policy, int]]:
-    """Return name, bytes, policy and present time of each case."""
     good = A.sign(PLAN)
     lie = certify(private_key(B.root_seed), A.statement)
     cases: list[tuple[str, bytes]] = [

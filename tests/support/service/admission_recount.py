@@ -27,8 +27,6 @@ class RefusedError(Exception):
 
 @dataclass
 class Share:
-    """The reports and rejects of one window in one partition."""
-
     cells: Counter[int] = field(default_factory=Counter)  # reports per cell
     rejects: Counter[str] = field(default_factory=Counter)  # records per reason
 
@@ -38,8 +36,6 @@ class Share:
 
 @dataclass
 class Recount:
-    """The recount of one input partition, record by record."""
-
     plan: Plan
     group: int
     # reports and rejects by window; a reject counts in the window of the log's clock
@@ -64,14 +60,12 @@ class Recount:
     next_offset: int = 0
 
     def read(self, log: Iterable[Stored], below: int | None = None) -> Recount:
-        """Read the whole log, or its records below an offset, and return the recount."""
         for record in log:
             if below is None or record.offset < below:
                 self._take(record)
         return self
 
     def through(self, window: int) -> Share:
-        """Return the sum over all windows up to this one."""
         return sum((self.windows[w] for w in sorted(self.windows) if w <= window), Share())
 
     def _take(self, record: Stored) -> None:

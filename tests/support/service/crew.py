@@ -40,36 +40,30 @@ class Crew:
         self.processes = [self._start(place) for place in range(len(roles))]
 
     def of(self, role: str) -> list[Process]:
-        """Return the processes of a role."""
         return [p for p, own in zip(self.processes, self._roles, strict=True) if own == role]
 
     def kill(self, place: int) -> None:
-        """Kill a process (SIGKILL), and start another one."""
         self.processes[place].kill()
         self.frozen.discard(self.processes[place].port)
         self.processes[place] = self._start(place)
 
     def terminate(self, place: int) -> None:
-        """Terminate a process (SIGTERM), await a clean end, and start another one."""
         self.stop(self.processes[place])
         self.processes[place] = self._start(place)
 
     def stop(self, *processes: Process) -> None:
-        """Terminate all (SIGTERM), and await clean ends."""
         for process in processes:
             process.signal(signal.SIGTERM)
         for process in processes:
             assert process.wait(STOP_SECONDS) == 0, process.tail()
 
     def freeze(self, place: int) -> Process:
-        """Halt a process (SIGSTOP) until :meth:`thaw`."""
         process = self.processes[place]
         self.frozen.add(process.port)
         process.signal(signal.SIGSTOP)
         return process
 
     def thaw(self, process: Process) -> None:
-        """Let a halted process continue (SIGCONT)."""
         if process.alive():
             process.signal(signal.SIGCONT)
         self.frozen.discard(process.port)
@@ -85,11 +79,9 @@ class Crew:
                 self.processes[place] = self._start(place)
 
     def pages(self) -> list[dict[str, float]]:
-        """Return :func:`metrics` of all processes that are not frozen."""
         return [metrics(p) for p in self.processes if p.port not in self.frozen]
 
     def close(self) -> None:
-        """Kill all processes."""
         for process in self.processes:
             with contextlib.suppress(Exception):
                 process.signal(signal.SIGCONT)

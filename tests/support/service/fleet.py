@@ -142,7 +142,6 @@ class Fleet:
         return plan_names(self.plans[plan], self.namespace)
 
     def start(self, name: str, **settings: str) -> None:
-        """Start a process that does not run."""
         folder = ("--plans", self.folder, *self.trusted, *self.where)
         database = "" if self.database is None else self.database.address("postgres")
         words: Mapping[str, tuple[object, ...]] = {
@@ -164,7 +163,6 @@ class Fleet:
         self.processes[name] = process
 
     def send(self, plan: str, count: int = 1, *, ahead: int = 0) -> None:
-        """Send a batch of reports to each group, ``count`` times."""
         one, sent = self.plans[plan], []
         period = one.window_at(int(time.time() * 1000)) + ahead
         for _ in range(count):
@@ -187,7 +185,6 @@ class Fleet:
         return said or {"": done.stderr.strip()}
 
     def says(self, expected: Expected, observer: str) -> bool:
-        """Return whether an observer says now what it should."""
         if observer == "status":
             name, pattern = expected.status
             return bool(re.search(pattern, self.status().get(name, "")))
@@ -210,7 +207,6 @@ class Fleet:
         return expected.alert == "none" or expected.alert in self.prometheus.firing()
 
     def alarms(self) -> set[str]:
-        """Return the alerts about the service that fire."""
         severe = {n for n, a in alerts().items() if a["labels"]["severity"] not in CALM}
         return self.prometheus.firing() & severe - OF_DATA - LASTING
 
@@ -227,14 +223,12 @@ class Fleet:
         return not self.unwell
 
     def recover(self) -> None:
-        """Wait until all is well."""
         try:
             until("all is well", self.well, 2 * SECONDS, pause=0.5)
         except AssertionError as error:
             raise AssertionError(f"{error}: {self.unwell}") from None
 
     def fill_disk(self) -> None:
-        """Take every byte of the gateway's disk."""
         with (self.disk / "filler").open("wb", buffering=0) as file:
             try:
                 while True:
@@ -243,7 +237,6 @@ class Fleet:
                 pass
 
     def post(self) -> None:
-        """Hand a report to the gateway, whatever it answers."""
         body = line(self.plans["alpha"], 0, uuid.uuid4().hex)
         path = f"http://127.0.0.1:{self.http}/v1/plans/{self.plans['alpha'].digest}/reports"
         given = {"content-type": "application/json"}

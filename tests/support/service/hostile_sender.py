@@ -63,7 +63,6 @@ class HostileSender:
             self._stop.wait(due - time.monotonic())
 
     def _round(self) -> None:
-        """Send all kinds once, to the partitions of one group."""
         group = self._rng.randrange(len(self._plan.groups))
         now = time.time_ns() // 1_000_000
         period = self._plan.window_at(now)

@@ -41,7 +41,6 @@ POLL_SECONDS = 0.2
 
 
 def ordeal_plan(window: int, grace: int) -> Plan:
-    """Return a plan of three groups, whose windows of some seconds close during the ordeal."""
     views = ((0, 1), (1, 2), (2, 3))
     start = int(time.time()) // window * window
     return pair_plan(
@@ -101,7 +100,6 @@ class Ordeal:
         self._roles = [*["tally"] * workers, "publish"]
 
     def play(self, faults: list[str], pause: float, seed: int = 20261120) -> Outcome:
-        """Start all processes, inject the faults in order, stop, and check the results."""
         done = run("topics", *self.where)
         assert done.returncode == 0, done.stderr
         settings = {
@@ -132,7 +130,6 @@ class Ordeal:
         return self.outcome
 
     def _produce(self) -> subprocess.Popen[bytes]:
-        """Start the edge: it sends all reports at the rate."""
         generator = np.random.Generator(np.random.PCG64(1))
         path = self.directory / "records.npz"
         np.savez(path, records=generator.integers(16, size=self.reports, dtype=np.uint8))
@@ -156,7 +153,6 @@ class Ordeal:
         until("reports flow again", lambda: bool(self._newest_keys() - before), 120, 1.0)
 
     def _newest_keys(self) -> set[bytes]:
-        """Return the ids of the edge's batches that came last."""
         return {
             record.key or b""
             for group, number in self.findings.inputs()
@@ -180,7 +176,6 @@ class Ordeal:
     # Faults
 
     def _inject(self, kind: str, rng: random.Random) -> None:
-        """Inject one fault into a random process, wait for the recovery, and note its time."""
         began = time.monotonic()
         getattr(self, f"_{kind}")(rng.randrange(len(self._roles)))
         until(f"recovery from {kind}", self._settled, 120, POLL_SECONDS)
@@ -243,7 +238,6 @@ class Ordeal:
         return sum(one.get("calmstream_batches_accepted_total", 0) for one in pages) > 30
 
     def _watch_progress(self) -> None:
-        """Note the longest time in which no worker read a record."""
         while not self._stop.wait(0.3):
             for worker in self.crew.of("tally"):
                 if worker.port in self.crew.frozen:
@@ -256,7 +250,6 @@ class Ordeal:
                     self._moved = now
 
     def _watch_finals(self) -> None:
-        """Note when each final is complete in the broker's files."""
         while not self._stop.wait(0.5):
             now = time.time()
             for window in self.findings.manifests(Kind.FINAL):
@@ -266,7 +259,6 @@ class Ordeal:
     # The end
 
     def _await_counts(self) -> None:
-        """Wait until all reports are counted and the last window's final is published."""
         ends = {
             (group, number): log_end(self.broker.data, self.names.reports(group), number)
             for group, number in self.findings.inputs()
@@ -283,7 +275,6 @@ class Ordeal:
         until("the last final", lambda: last in self.outcome.finals, limit, POLL_SECONDS)
 
     def _end(self) -> Comparison:
-        """Stop the workers, and the publisher when it has published all closed windows."""
         self.crew.stop(*self.crew.of("tally"))
         comparison = Comparison.of(self.findings)
         kinds = (Kind.FINAL, Kind.TOTAL)
@@ -298,7 +289,6 @@ class Ordeal:
         return comparison
 
     def _compare(self, comparison: Comparison) -> None:
-        """Check counts, rejections, the spool and the times of finals; complete the outcome."""
         outcome, sender = self.outcome, self.hostile
         outcome.left = self.crew.left
         comparison.check()

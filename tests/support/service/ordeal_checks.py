@@ -32,8 +32,6 @@ Input = tuple[int, int]
 
 @dataclass
 class Findings:
-    """The topics of an ordeal, read from the broker's files."""
-
     plan: Plan
     names: TopicNames
     data: Path  # the broker's directory
@@ -46,7 +44,6 @@ class Findings:
         return list(stored(self.data, self.names.reports(where[0]), where[1]))
 
     def newest_states(self) -> dict[Input, dict[str, Any]]:
-        """Return the partition record with the largest next_offset, for each input."""
         newest: dict[Input, dict[str, Any]] = {}
         for parts, body in self._state():
             where = (parts[0], parts[1])
@@ -96,7 +93,6 @@ class Findings:
         return [self._tables[name] for name in manifest.marginals]
 
     def dead_letters(self) -> list[tuple[dict[str, str], int]]:
-        """Return the headers and the size of the value of each dead letter."""
         return [
             (header_section(record.rest), len(record.value or b""))
             for record in stored(self.data, self.names.dead_letters, 0)

@@ -130,7 +130,6 @@ class Place:
         return script
 
     def follow(self, name: str, plan: str = "settings", **changes: str) -> str:
-        """Run the commands of a procedure, with other words of the page for some."""
         return self.shell(self.script(name, plan, **changes))
 
     @contextmanager
@@ -149,7 +148,6 @@ class Place:
             child.wait(60)
 
     def step(self, script: str) -> None:
-        """Run a command that the page names in a sentence."""
         self.commands += 1
         self.shell(script)
 
@@ -157,7 +155,6 @@ class Place:
         self.commands, self._began = 0, time.monotonic()
 
     def took(self, procedure: str, *plans: str) -> None:
-        """Print a line of the table: commands, seconds and lost reports, which are none."""
         lost = sum(self.acknowledged[plan] - self.counted(plan) for plan in plans)
         seconds = time.monotonic() - self._began
         print(f"| {procedure} | {self.commands} | {seconds:.0f} | {lost} |",  # noqa: T201
@@ -218,13 +215,11 @@ class Place:
             return -1
 
     def status(self) -> dict[str, str]:
-        """Return what ``calmstream status`` says of each plan of the services, with the reason."""
         command = "calmstream status --plans services/ --roots roots.pub --json || true"
         found = [json.loads(line) for line in self.shell(command).splitlines()]
         return {o.get("plan") or o["file"]: f"{o['health']}: {o['reason']}" for o in found}
 
     def healthy(self, names: Collection[str], health: str = "well") -> None:
-        """Wait until status says this of every one of these plans."""
         deadline = time.monotonic() + 2 * SECONDS
         while {(said := self.status()).get(name, "").split(":")[0] for name in names} != {health}:
             assert time.monotonic() < deadline, said
@@ -238,13 +233,11 @@ class Place:
         self.healthy(names)
 
     def drop(self, *names: str) -> None:
-        """End the service of plans that no test needs any more."""
         for name in names:
             for folder in ("services", "gateway"):
                 (self.folder / folder / f"{name}.json").unlink(missing_ok=True)
 
     def exact(self, *names: str) -> None:
-        """Wait until all acknowledged reports are counted, each once."""
         for name in names:
             wanted = self.acknowledged[name]
             until("all is counted", lambda n=name, w=wanted: self.counted(n) >= w, SECONDS, 0.5)

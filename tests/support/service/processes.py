@@ -37,7 +37,6 @@ def run(
     settings: dict[str, str] | None = None,
     stdin: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """Run one command to its end, in at most ``seconds``."""
     return subprocess.run(
         command(arguments),
         capture_output=True,

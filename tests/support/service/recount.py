@@ -14,7 +14,6 @@ READ_SECONDS = 60.0
 
 
 def read_all(bootstrap: str, topic: str) -> list:
-    """Return every record of a topic, partition by partition, in offset order."""
     consumer = KafkaConsumer(
         bootstrap_servers=bootstrap, enable_auto_commit=False, auto_offset_reset="earliest"
     )

@@ -47,7 +47,6 @@ class Running:
         assert not self.failures, self.failures
 
     def failure(self, seconds: float) -> str:
-        """Wait until it has stopped by itself, and return the error."""
         self.thread.join(seconds)
         assert not self.thread.is_alive(), f"still running after {seconds} s"
         (error,) = self.failures
@@ -132,7 +131,6 @@ class Stage:
         return running
 
     def send(self, count: int, group: int = 0) -> None:
-        """Send ``count`` batches of one report to random partitions, and await acknowledgements."""
         deliveries = []
         for _ in range(count):
             self.sent += 1

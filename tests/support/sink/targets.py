@@ -33,8 +33,6 @@ Row = tuple[Any, ...]
 
 @dataclass
 class Place:
-    """Somewhere to store sets."""
-
     kind: str  # one of :data:`KINDS`
     address: str  # the address for ``--to``
     settings: dict[str, str]  # environment variables that a process needs to use it

@@ -41,7 +41,6 @@ class Project:
     build_options: tuple[str, ...] = ("--tests",)  # of ``build.mjs``
 
     def built(self) -> Path:
-        """Build project and tests where the sources changed; return the directory."""
         _check_node()
         with self._alone():
             self._install()

@@ -135,8 +135,6 @@ def life(seed: int, steps: int = 150, *, ahead: bool = True, calm: bool = False)
 
 
 class Device:
-    """A device that lives in Python."""
-
     def __init__(self, lived: Life) -> None:
         self.store = FailingStore(lived.secret)
         self.now = START * 1000

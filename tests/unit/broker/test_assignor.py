@@ -17,8 +17,6 @@ SEEDS = range(300)
 
 
 class Cluster:
-    """The partitions of some topics."""
-
     def __init__(self, numbers: dict[str, int]) -> None:
         self._numbers = numbers
 
@@ -43,7 +41,6 @@ def assign(
     owned: dict[str, set[TopicPartition]],
     assignor: CooperativeStickyAssignor | None = None,
 ) -> dict[str, set[TopicPartition]]:
-    """Return the partitions that each member gets in one step."""
     members = [member(name, topics[name], sorted(owned.get(name, ()))) for name in topics]
     messages = (assignor or QuickCooperativeAssignor()).assign(Cluster(numbers), members)
     decoded = {name: type(m).decode(m.encode()) for name, m in messages.items()}
@@ -51,7 +48,6 @@ def assign(
 
 
 def random_group(dice: random.Random) -> tuple[dict[str, int], dict[str, set[str]]]:
-    """Return topics with their numbers of partitions, and members with their topics."""
     numbers = {f"t{n}": dice.randint(1, 4) for n in range(dice.randint(1, 8))}
     names = [f"m{n}" for n in range(dice.randint(1, 5))]
     every = dice.random() < 0.5

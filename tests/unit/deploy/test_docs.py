@@ -50,7 +50,6 @@ each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.rel
 
 
 def links(page: Path) -> list[tuple[Path, str]]:
-    """Return file and anchor of every link into the repository."""
     targets = re.findall(r"\]\(([^)\s]+)\)", page.read_text())
     inside = [target.partition("#") for target in targets if "://" not in target]
     return [

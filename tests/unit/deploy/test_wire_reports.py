@@ -29,7 +29,6 @@ def word(secret: bytes, lineage: str, purpose: str) -> int:
 
 
 def view_of(plan: dict[str, Any], secret: bytes) -> tuple[int, int]:
-    """Group and view within the group."""
     listed = [
         (g, v, view["share"])
         for g, group in enumerate(plan["groups"])

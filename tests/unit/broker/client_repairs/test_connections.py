@@ -118,7 +118,6 @@ def sockets(monkeypatch: pytest.MonkeyPatch) -> list[socket.socket]:
 
 
 def refuse(opener: Opener, protocol: str) -> None:
-    """Let a client try to connect where connections are refused."""
     attempt = Attempt(opener, f"127.0.0.1:{free_port()}", protocol)
     assert attempt.ended(DEADLINE)
     attempt.close()
@@ -170,7 +169,6 @@ print(*(new - old for new, old in zip(used(), before)))
 
 @pytest.fixture
 def address() -> str:
-    """An address where connections are refused."""
     return f"127.0.0.1:{free_port()}"
 
 

@@ -23,8 +23,6 @@ A, B, C = (TopicPartition(topic, 0) for topic in "abc")
 
 
 class Consumer:
-    """A consumer without a connection."""
-
     def __init__(self, repaired: bool) -> None:
         manager = SimpleNamespace(_net=None, cluster=None, broker_version=(4, 0))
         self._subscription = SubscriptionState()

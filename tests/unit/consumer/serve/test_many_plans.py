@@ -17,7 +17,6 @@ from tests.support.serving import DEADLINE, running, wait_for
 
 
 def published(bench: Bench, name: str) -> Plan:
-    """Publish a window of another plan on the bench's broker; return the plan."""
     plan = replace(published_plan(groups=3), name=name)
     other = Bench(plan, beside=bench)
     for log in other.logs:

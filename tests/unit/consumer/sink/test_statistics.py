@@ -48,7 +48,6 @@ def snapshot(window: int, kind: Kind, offset: int) -> Snapshot:
 
 
 def expected(*snapshots: Snapshot) -> list[tuple[Any, ...]]:
-    """Return the rows of snapshots, made without the code of the sink."""
     rows = []
     for one in snapshots:
         manifest = one.manifest

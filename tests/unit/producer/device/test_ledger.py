@@ -12,7 +12,6 @@ EVERY_3 = Guarantee("w-event", 3)
 
 
 def at(window: float) -> int:
-    """Return the milliseconds at a place within a window."""
     return round((START + window * WINDOW) * 1000)
 
 
