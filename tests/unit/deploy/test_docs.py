@@ -21,7 +21,7 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.topic_facts import RETENTION_MARGIN_MS
 from calmstream.cli import parse
 from calmstream.commands.device import decoded
-from calmstream.common.errors import Reason, Rejection
+from calmstream.common.errors import Reason
 from calmstream.estimators.mechanisms.grr import GRR
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.recorded import MAX_DAYS
@@ -183,15 +183,6 @@ def test_the_answer_of_data_protection_is_as_the_page_says() -> None:
     assert f"| {decoded(plan, json.dumps(report).encode())} |" in page
 
 
-@pytest.mark.parametrize("number", range(len(EXAMPLES["rejected"])))
-def test_a_report_is_rejected_for_its_reason(number: int) -> None:
-    case = EXAMPLES["rejected"][number]
-    plan = read_plan((ROOT / EXAMPLES["plan"]["file"]).read_bytes())
-    with pytest.raises(Rejection) as caught:
-        decode_report(plan, json.dumps(case["body"]).encode())
-    assert caught.value.reason.value == case["reason"]
-
-
 BATCHES = EXAMPLES["batches"]
 
 
@@ -228,15 +219,6 @@ def test_an_example_batch_holds_what_is_stated(case: dict[str, Any]) -> None:
     assert (read.period, read.n) == (holds["period"], holds["n"])
     assert (None if read.view is None else read.view.tolist()) == holds.get("view")
     assert {name: values.tolist() for name, values in read.columns.items()} == holds["columns"]
-
-
-@pytest.mark.parametrize("number", range(len(BATCHES["rejected"])))
-def test_a_batch_is_rejected_for_its_reason(number: int) -> None:
-    case = BATCHES["rejected"][number]
-    plan = read_plan(BATCHES["plans"][case["plan"]].encode())
-    with pytest.raises(Rejection) as caught:
-        decode_batch(plan, 0, bytes(16), bytes.fromhex(case["value"]))
-    assert caught.value.reason.value == case["reason"]
 
 
 def test_every_reason_is_explained() -> None:
