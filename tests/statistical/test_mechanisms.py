@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import chi2
 
 from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.mechanisms.hashing import buckets
@@ -21,6 +20,7 @@ from tests.support.mechanisms import (
     example,
     matrix,
     output_tallies,
+    p_value,
     possible_codes,
 )
 
@@ -30,17 +30,6 @@ listed_law = [k for k, s in EXAMPLES.items() if s["name"] != "olh"]
 """The drawn distribution of local hashing is that of an ideal hash, which has no finite channel."""
 LONG = {"subset-selection-9-4", "subset-selection-6-2", "bloom-rr-4"}
 drawn_law = [pytest.param(k, marks=pytest.mark.slow) if k in LONG else k for k in listed_law]
-
-
-def p_value(observed: NDArray[Any], expected: NDArray[Any]) -> float:
-    """Return the p-value of a chi-square test; outcomes expected less than 5 times are merged."""
-    order = np.argsort(expected)
-    pool = int(np.searchsorted(np.cumsum(expected[order]), 5)) + 1
-    rare, common = order[:pool], order[pool:]
-    observed = np.append(observed[common], observed[rare].sum())
-    expected = np.append(expected[common], expected[rare].sum())
-    statistic = (np.square(observed - expected) / expected).sum()
-    return float(chi2.sf(statistic, len(expected) - 1))
 
 
 def outcomes(mechanism: Mechanism, x: int, n: int, randomness: Randomness) -> NDArray[Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import chi2
 
 from calmstream.estimators.mechanisms.base import Column, Mechanism, Reports
 from calmstream.estimators.mechanisms.registry import build
@@ -110,6 +111,17 @@ def output_tallies(mechanism: Mechanism) -> Array:
     reports = every_report(mechanism)
     outputs = len(possible_codes(mechanism))
     return mechanism.tally(reports, np.arange(outputs), outputs)
+
+
+def p_value(observed: Array, expected: Array) -> float:
+    """Return the p-value of a chi-square test; outcomes expected less than 5 times are merged."""
+    order = np.argsort(expected)
+    pool = int(np.searchsorted(np.cumsum(expected[order]), 5)) + 1
+    rare, common = order[:pool], order[pool:]
+    observed = np.append(observed[common], observed[rare].sum())
+    expected = np.append(expected[common], expected[rare].sum())
+    statistic = (np.square(observed - expected) / expected).sum()
+    return float(chi2.sf(statistic, len(expected) - 1))
 
 
 def parts(reports: Reports, chosen: Any) -> dict[str, Array]:

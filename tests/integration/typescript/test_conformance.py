@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
 
 from calmstream.estimators.mechanisms.registry import names
-from tests.support.mechanisms import EXAMPLES, example, matrix, possible_codes
+from tests.support.mechanisms import EXAMPLES, example, matrix, p_value, possible_codes
 from tests.support.typescript.cases import HASHED, SPECS
 from tests.support.typescript.conformance import differences
 from tests.support.typescript.package import answers
@@ -29,15 +27,6 @@ def test_every_mechanism_is_compared() -> None:
 @pytest.mark.parametrize("name", [*SPECS, HASHED])
 def test_the_same_bytes_give_the_same_report(name: str) -> None:
     assert differences(name, CASES, seed=sum(name.encode())) == []
-
-
-def p_value(seen: Any, expected: Any) -> float:
-    """Chi-square, with rare outcomes pooled until each is expected five times."""
-    order = np.argsort(expected)
-    pool = int(np.searchsorted(np.cumsum(expected[order]), 5)) + 1
-    pooled = [np.append(each[order[pool:]], each[order[:pool]].sum()) for each in (seen, expected)]
-    statistic = (np.square(pooled[0] - pooled[1]) / pooled[1]).sum()
-    return float(chi2.sf(statistic, len(pooled[0]) - 1))
 
 
 @pytest.mark.parametrize(
