@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from kafka import KafkaAdminClient, TopicPartition
-from kafka.admin import MemberToRemove
 
 from calmstream.broker.kafka import connect
 from calmstream.broker.shared.broker import SharedBroker
@@ -31,6 +29,7 @@ from calmstream.broker.transport import (
 )
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import MissingTopic
+from tests.brokers import administration
 from tests.support.batches import produce
 from tests.support.faulty_broker import FaultyBroker
 
@@ -88,26 +87,6 @@ def until(happened: Callable[[], object], seconds: float = DEADLINE) -> None:
     deadline = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < deadline, "it did not happen in time"
-
-
-def _expire_in_kafka(bootstrap: str) -> Callable[[str, GroupReader], None]:
-    def expire(group: str, _reader: GroupReader) -> None:
-        admin = KafkaAdminClient(bootstrap_servers=bootstrap)
-        members = admin.describe_groups([group])[group]["members"]
-        assert len(members) == 1
-        admin.remove_group_members(group, [MemberToRemove(member_id=members[0]["member_id"])])
-        admin.close()
-
-    return expire
-
-
-def _trim_in_kafka(bootstrap: str) -> Callable[[Mapping[Partition, int]], None]:
-    def trim(offsets: Mapping[Partition, int]) -> None:
-        admin = KafkaAdminClient(bootstrap_servers=bootstrap)
-        admin.delete_records({TopicPartition(*where): end for where, end in offsets.items()})
-        admin.close()
-
-    return trim
 
 
 def _expire_in_process(_group: str, reader: GroupReader) -> None:
@@ -189,9 +168,9 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
         yield Bench(
             broker,
             "kafka",
-            _expire_in_kafka(bootstrap),
+            lambda group, _: administration.expel(bootstrap, group),
             lambda where, raw: produce(bootstrap, *where, raw),
-            _trim_in_kafka(bootstrap),
+            lambda offsets: administration.trim(bootstrap, offsets),
         )
     else:
         broker = FaultyBroker()

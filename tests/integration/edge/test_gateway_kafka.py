@@ -30,7 +30,7 @@ from calmstream.estimators.wire.batch import decode_batch
 from tests.support.gateway.running import line
 from tests.support.gateway.spool_world import counting_plan
 from tests.support.ports import free_port
-from tests.support.service.processes import Process, until
+from tests.support.service.processes import Process, post_report, until
 from tests.support.service.recount import read_all
 
 pytestmark = pytest.mark.kafka
@@ -108,16 +108,8 @@ class Devices:
             time.sleep(0.02)
 
     def _send(self, body: bytes) -> str:
-        connection = http.client.HTTPConnection("127.0.0.1", self._place.port, timeout=5)
-        try:
-            connection.request("POST", self._place.path, body, {"content-type": "application/json"})
-            answer = connection.getresponse()
-            found = json.loads(answer.read())
-            return str(found["results"][0]["result"]) if answer.status < 500 else ""
-        except (OSError, http.client.HTTPException, ValueError):
-            return ""
-        finally:
-            connection.close()
+        status, answer = post_report(self._place.port, self._place.plan.digest, body, 5)
+        return str(answer["results"][0]["result"]) if 0 < status < 500 else ""
 
 
 @pytest.mark.slow

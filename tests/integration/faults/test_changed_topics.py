@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import time
 import uuid
 from pathlib import Path
 
 import pytest
-from kafka import KafkaAdminClient
-from kafka.admin import NewPartitions
 
 from calmstream.broker.kafka import connect
 from calmstream.broker.topic_facts import ensure_topics
 from calmstream.consumer.subscribe.subscribe import plan_names
+from tests.brokers.administration import grow
 from tests.support.gateway.running import line
 from tests.support.gateway.spool_world import counting_plan
 from tests.support.ports import free_port
-from tests.support.service.processes import Process, run, until
+from tests.support.service.processes import Process, post_report, run, until
 
 pytestmark = pytest.mark.kafka
 
@@ -45,15 +43,10 @@ def test_partitions_added_to_a_topic_lose_no_acknowledged_report(
 
     def report() -> str:
         nonlocal acknowledged
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
         body = line(plan, acknowledged % 16, uuid.uuid4().hex)
-        path = f"/v1/plans/{plan.digest}/reports"
-        connection.request("POST", path, body, {"content-type": "application/json"})
-        answer = connection.getresponse()
-        document = json.loads(answer.read())
-        connection.close()
-        acknowledged += answer.status == 202
-        return "" if answer.status == 202 else str(document.get("reason", document))
+        status, answer = post_report(port, plan.digest, body)
+        acknowledged += status == 202
+        return "" if status == 202 else str(answer.get("reason", answer))
 
     def said(name: str) -> str:
         return run(name, *chosen, "--json").stdout
@@ -68,9 +61,7 @@ def test_partitions_added_to_a_topic_lose_no_acknowledged_report(
     try:
         until("both are ready", lambda: both(200), SECONDS)
         assert {report() for _ in range(50)} == {""}
-        admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
-        admin.create_partitions({names.reports(0): NewPartitions(total_count=4)})
-        admin.close()
+        grow(kafka_bootstrap, names.reports(0), 4)
         until("reports are refused", lambda: report() == "not_counted", SECONDS)
         assert acknowledged > 50, "some were accepted before the gateway knew"
         until("all that was accepted is counted", all_counted, SECONDS, pause=1.0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import signal
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +25,7 @@ from tests.brokers.secured import SecuredKafka
 from tests.support.gateway.running import line
 from tests.support.plans import pair_plan
 from tests.support.ports import free_port
-from tests.support.service.processes import Process, run, until
+from tests.support.service.processes import Process, post_report, run, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
@@ -130,9 +129,7 @@ def test_every_role_does_its_job_and_no_secret_is_shown(stage: Stage, tmp_path: 
         assert sent[0] == 0, sent
         both[2].ready(DEADLINE)
         both[3].ready(DEADLINE)
-        url = f"http://127.0.0.1:{port}/v1/plans/{stage.plan.digest}/reports"
-        given = {"content-type": "application/json"}
-        urllib.request.urlopen(urllib.request.Request(url, line(stage.plan, 0), given)).close()
+        assert post_report(port, stage.plan.digest, line(stage.plan, 0))[0] == 202
         until(
             "all counted",
             lambda: both[0].metric("calmstream_reports_accepted_total") == 601,

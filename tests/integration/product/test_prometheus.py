@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 import signal
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -15,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calmstream import MemoryStore
 from calmstream.broker.kafka import connect
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Sink
@@ -23,10 +20,10 @@ from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.batch import Batch, encode_batch
 from tests.support.deploy import panels
+from tests.support.gateway.running import line
 from tests.support.ports import free_port
-from tests.support.producer import unsigned_reporter
 from tests.support.publisher import published_plan
-from tests.support.service.processes import Process, run, until
+from tests.support.service.processes import Process, post_report, run, until
 from tests.support.service.prometheus_server import RANGE, PrometheusServer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -114,20 +111,8 @@ class Scene:
         return self._start("sink", "sink", *self.where, "--to", target)
 
     def report(self) -> None:
-        report = unsigned_reporter(self.plan, MemoryStore()).report({})
-        if report is None:
-            return
-        body = b'{"id":"%s","report":%s}' % (
-            secrets.token_hex(16).encode(),
-            report.encode(self.plan),
-        )
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{self._reports}/v1/plans/{self.plan.digest}/reports",
-            body,
-            {"content-type": "application/json"},
-        )
-        with contextlib.suppress(OSError), urllib.request.urlopen(request, timeout=10):
-            pass
+        body = line(self.plan, 0, secrets.token_hex(16))
+        post_report(self._reports, self.plan.digest, body, 10)
 
     def _aggregator(self, port: int) -> None:
         path, account = self._directory / "central.json", self._directory / "account.json"

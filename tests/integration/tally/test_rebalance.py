@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from kafka import KafkaAdminClient
-from kafka.admin import MemberToRemove
 
+from tests.brokers.administration import expel
 from tests.support.service.processes import until
 from tests.support.service.running import Stage
 
@@ -34,11 +33,3 @@ def test_a_worker_that_was_expelled_goes_on_closing_windows(
         until("more windows close", lambda b=before: closed() >= b + 3, 60)
     assert not [r for r in caplog.records if "multiple consumers" in r.getMessage()]
     stage.close()
-
-
-def expel(bootstrap: str, group: str) -> None:
-    """Remove the only member of a group, as after a missed session."""
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
-    (member,) = admin.describe_groups([group])[group]["members"]
-    admin.remove_group_members(group, [MemberToRemove(member_id=member["member_id"])])
-    admin.close()

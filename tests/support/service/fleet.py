@@ -6,13 +6,11 @@ dashboards, and the alerts, which real Prometheus evaluates without their pendin
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import shutil
 import subprocess
 import time
-import urllib.request
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -32,7 +30,7 @@ from tests.support.deploy import alerts, panels
 from tests.support.gateway.running import line
 from tests.support.plans import pair_plan
 from tests.support.ports import free_port
-from tests.support.service.processes import Process, run, until
+from tests.support.service.processes import Process, post_report, run, until
 from tests.support.service.prometheus_server import PrometheusServer, at_once
 from tests.support.signed import Operator
 from tests.support.sink.postgres import PASSWORD, PostgresServer
@@ -133,6 +131,11 @@ class Fleet:
         self.plans[plan.name] = plan
         for folder in (self.folder, self.offered):
             (folder / f"{plan.name}.json").write_bytes(document or plan.to_bytes())
+
+    def serve(self, plan: Plan) -> None:
+        """Add a plan, and wait until it is well."""
+        self.put(plan)
+        until("it is served", lambda: self.status()[plan.name].startswith("well"), SECONDS)
 
     def drop(self, name: str) -> None:
         for folder in (self.folder, self.offered):
@@ -237,11 +240,8 @@ class Fleet:
                 pass
 
     def post(self) -> None:
-        body = line(self.plans["alpha"], 0, uuid.uuid4().hex)
-        path = f"http://127.0.0.1:{self.http}/v1/plans/{self.plans['alpha'].digest}/reports"
-        given = {"content-type": "application/json"}
-        with contextlib.suppress(OSError):
-            urllib.request.urlopen(urllib.request.Request(path, body, given), timeout=10).close()
+        alpha = self.plans["alpha"]
+        post_report(self.http, alpha.digest, line(alpha, 0, uuid.uuid4().hex), 10)
 
     def mounted(self) -> bool:
         """Give the gateway a small disk of its own; return whether that is possible here."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import secrets
@@ -26,7 +25,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.producer.device.read_plan import read_signed_plan
 from tests.support.docs import ROOT, blocks, shims
 from tests.support.ports import free_port
-from tests.support.service.processes import Process, until
+from tests.support.service.processes import Process, post_report, until
 
 RUNBOOK = ROOT / "deploy" / "RUNBOOK.md"
 SECONDS = 150.0
@@ -191,17 +190,7 @@ class Place:
 
     def post(self, name: str, body: str) -> int:
         """Return the gateway's status; 0 if it does not answer."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.http, timeout=30)
-        path = f"/v1/plans/{self.plan(name).digest}/reports"
-        try:
-            connection.request("POST", path, body, {"content-type": "application/json"})
-            answer = connection.getresponse()
-            answer.read()
-        except (OSError, http.client.HTTPException):
-            return 0
-        finally:
-            connection.close()
-        return answer.status
+        return post_report(self.http, self.plan(name).digest, body)[0]
 
     def look(self, name: str = "settings", output: str = "") -> Inspection:
         names = plan_names(self.plan(name), self.namespace, output)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import calmstream
 from tests.support.ports import free_port
@@ -62,6 +64,22 @@ def environment(settings: dict[str, str] | None = None) -> dict[str, str]:
     ours = ("CALMSTREAM_REQUIRE_", "CALMSTREAM_TEST_")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return inherited | {"PYTHONPATH": product, "PYTHONSAFEPATH": "1"} | (settings or {})
+
+
+def post_report(
+    port: int, digest: str, report: str | bytes, seconds: float = ANSWER_SECONDS
+) -> tuple[int, dict[str, Any]]:
+    """Hand a report to a gateway; return status and answer; status 0 if there is no whole one."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=seconds)
+    given = {"content-type": "application/json"}
+    try:
+        connection.request("POST", f"/v1/plans/{digest}/reports", report, given)
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    except (OSError, http.client.HTTPException, ValueError):
+        return 0, {}
+    finally:
+        connection.close()
 
 
 class Process:

@@ -7,11 +7,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from kafka import KafkaAdminClient, TopicPartition
-from kafka.admin import NewPartitions
-
 from calmstream.broker.transport import Partition
 from calmstream.producer.signed.envelope import signed_lineage
+from tests.brokers import administration
 from tests.support.service.fleet import GRACE, SECONDS, WINDOW, Expected, Fleet
 from tests.support.service.processes import run, until
 from tests.support.signed import Operator
@@ -78,14 +76,11 @@ def second_dies(fleet: Fleet) -> None:
 
 def trim(fleet: Fleet) -> None:
     """Lose reports that were not counted: the worker stops meanwhile."""
-    fleet.put(fleet.plan("lost"))
-    until("it is served", lambda: fleet.status()["lost"].startswith("well"), SECONDS)
+    fleet.serve(fleet.plan("lost"))
     fleet.processes["tally"].kill()
     fleet.send("lost", 3)
     topics, where = fleet.broker.topics(), Partition(fleet.names("lost").reports(0), 0)
-    admin = KafkaAdminClient(bootstrap_servers=fleet.kafka.bootstrap)
-    admin.delete_records({TopicPartition(*where): topics.log_ends([where])[where]})
-    admin.close()
+    administration.trim(fleet.kafka.bootstrap, topics.log_ends([where]))
     fleet.start("tally")
 
 
@@ -98,18 +93,14 @@ def compacted(policy: str) -> Step:
 
 
 def retype(fleet: Fleet) -> None:
-    fleet.put(fleet.plan("times"))
-    until("it is served", lambda: fleet.status()["times"].startswith("well"), SECONDS)
+    fleet.serve(fleet.plan("times"))
     names = fleet.names("times").all_reports
     fleet.broker.topics().alter(names, {"message.timestamp.type": "CreateTime"})
 
 
 def grow(fleet: Fleet) -> None:
-    fleet.put(fleet.plan("grown"))
-    until("it is served", lambda: fleet.status()["grown"].startswith("well"), SECONDS)
-    admin = KafkaAdminClient(bootstrap_servers=fleet.kafka.bootstrap)
-    admin.create_partitions({fleet.names("grown").reports(0): NewPartitions(total_count=4)})
-    admin.close()
+    fleet.serve(fleet.plan("grown"))
+    administration.grow(fleet.kafka.bootstrap, fleet.names("grown").reports(0), 4)
 
 
 def broker_back(fleet: Fleet) -> None:
@@ -120,9 +111,7 @@ def broker_back(fleet: Fleet) -> None:
 
 
 def retire(fleet: Fleet) -> None:
-    plan = fleet.plan("ended", start=int(time.time()) // WINDOW * WINDOW)
-    fleet.put(plan)
-    until("it is served", lambda: fleet.status()["ended"].startswith("well"), SECONDS)
+    fleet.serve(fleet.plan("ended", start=int(time.time()) // WINDOW * WINDOW))
     path = fleet.folder / "ended.json"
     done = run("retire", "--plan", path, *fleet.where, "--yes", seconds=300,
                settings={"CALMSTREAM_TEST_CHANGES": "false"})  # fmt: skip
