@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 
 from calmstream.common.errors import PlanError
 from calmstream.consumer.tally.folding import decode
 from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.plan.document import read_plan
-from tests.fault.setting import TALLY, generate, plan
+from tests.fault import many_plans
+from tests.fault.setting import TALLY, Operation, generate, plan
 from tests.fault.simulator import run
 from tests.support.repeats import parts
 
 SEQUENCES, PARTS = 2000, 40
+OF_MANY_PLANS, PARTS_OF_MANY = 300, 30
+
+
+def played(
+    seeds: range, generate: Callable[[int], list[Operation]], run: Callable[..., object]
+) -> None:
+    for seed in seeds:
+        operations = generate(seed)
+        try:
+            run(operations)
+        except Exception as error:
+            raise AssertionError(f"seed {seed} fails: {error!r}; {operations}") from error
 
 
 @pytest.mark.parametrize("part", parts(2, 8, PARTS))
@@ -21,12 +37,13 @@ def test_nothing_is_lost_or_doubled(part: int, monkeypatch: pytest.MonkeyPatch) 
     large = part % 2 == 1
     if large:
         monkeypatch.setattr(decode, "_MIN_JOINED", 1)
-    for seed in range(part, SEQUENCES, PARTS):
-        operations = generate(seed)
-        try:
-            run(operations, polls=40 if large else TALLY.poll_records)
-        except Exception as error:
-            raise AssertionError(f"seed {seed} fails: {error!r}; {operations}") from error
+    polls = 40 if large else TALLY.poll_records
+    played(range(part, SEQUENCES, PARTS), generate, partial(run, polls=polls))
+
+
+@pytest.mark.parametrize("part", parts(1, 6, PARTS_OF_MANY))
+def test_no_plan_of_many_that_come_and_go_loses_or_doubles_anything(part: int) -> None:
+    played(range(part, OF_MANY_PLANS, PARTS_OF_MANY), many_plans.generate, many_plans.run)
 
 
 def test_the_simulated_mechanism_cannot_stand_in_a_plan() -> None:

@@ -23,7 +23,9 @@ import pytest
 
 from calmstream.broker.kafka import connect
 from calmstream.broker.names import TopicNames
-from calmstream.broker.transport import Broker
+from calmstream.broker.transport import Broker, Record
+from calmstream.common.clock import SystemClock
+from calmstream.consumer.runtime.read_topics import PatientReader
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.batch import decode_batch
@@ -31,7 +33,6 @@ from tests.support.gateway.running import line
 from tests.support.gateway.spool_world import counting_plan
 from tests.support.ports import free_port
 from tests.support.service.processes import Process, post_report, until
-from tests.support.service.recount import read_all
 
 pytestmark = pytest.mark.kafka
 
@@ -149,14 +150,15 @@ def test_thirty_kills_lose_nothing_and_count_nothing_twice(
         gateway.kill()
     lines = map(json.loads, (tmp_path / "gateway.log").read_text().splitlines())
     lost = sum(one["reports"] for one in lines if one["event"].startswith("batch lost"))
-    judge(plan, devices, reports_in(place), lost)
+    judge(plan, devices, reports_in(place, broker), lost)
 
 
-def reports_in(place: Place) -> list[Any]:
-    return [r for topic in place.names.all_reports for r in read_all(place.bootstrap, topic)]
+def reports_in(place: Place, broker: Broker) -> list[Record]:
+    reading = PatientReader(broker.reader(), broker.topics(), SystemClock())
+    return list(reading.whole(place.names.inputs))
 
 
-def judge(plan: Plan, devices: Devices, records: list[Any], lost: int) -> None:
+def judge(plan: Plan, devices: Devices, records: list[Record], lost: int) -> None:
     """Compare what was acknowledged with what a worker counts; ``lost`` reports are shown so."""
     counted, late, seen = Counter[int](), set[int](), set[bytes]()
     for record in sorted(records, key=lambda r: (r.partition, r.offset)):
@@ -252,7 +254,7 @@ def test_nothing_of_the_sender_is_kept(
     assert b"serving reports" in kept["log"]
     kept |= {str(path): path.read_bytes() for path in (tmp_path / "spool").rglob("*.*")}
     assert any(name.endswith(".spool") for name in kept)
-    records = reports_in(place)
+    records = reports_in(place, broker)
     assert records
     for record in records:
         assert not record.headers

@@ -51,8 +51,12 @@ def paths(site: Path) -> dict[str, str]:
 
 
 def run(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return python(site, "-m", "calmstream", *words)
+
+
+def python(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "calmstream", *words],
+        [sys.executable, *words],
         cwd=site.parent,
         env=os.environ | paths(site) | {"COLUMNS": "200"},
         capture_output=True,
@@ -103,14 +107,7 @@ assert own.variance(10, f).min() > 0
 
 
 def test_its_mechanism_is_what_it_states(site: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        env=os.environ | paths(site),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
+    done = python(site, "-c", PROGRAM)
     assert done.returncode == 0, done.stderr
 
 
