@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from calmstream.broker.transport import Headers, Partition, Record
 from calmstream.common.clock import wall_clock
 from calmstream.common.errors import CalmstreamError, RecoverableError
 from calmstream.estimators.domain import Attribute, Domain
-from calmstream.estimators.plan import Group, Guarantee, Plan
+from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.randomness import Randomness
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
@@ -25,7 +26,6 @@ from tests.support.tally import names_of
 
 START = 1_700_000_000
 WINDOW = 10  # seconds
-ONCE = Guarantee()
 LINEAGE = "00112233445566778899aabbccddeeff"
 LARGE = Policy(report_epsilon="128", span_epsilon="100000000")  # no test reaches it by accident
 COLOUR = Attribute("colour", ("red", "green", "blue"), other=2)
@@ -35,17 +35,13 @@ FLAG = Attribute("flag", ("0", "1"))
 
 def make_plan(
     *,
-    guarantee: Guarantee = ONCE,
-    windows: int = 6,
+    name: str = "edge-test",
     start: int = START,
     window: int = WINDOW,
-    lineage: str = LINEAGE,
-    epsilon: str = "1",
-    lineage_epsilon: str = "",
-    name: str = "edge-test",
-    partitions: int = 2,
+    windows: int = 6,
+    **changes: Any,
 ) -> Plan:
-    """Return a plan with three groups, of shares 5, 3 and 3.
+    """Return a plan with three groups, of shares 5, 3 and 3; ``changes`` replace other fields.
 
     Group 0: colour and size by GRR. Group 1: size and flag by OUE. Group 2: two parities by GRR,
     with shares 1 and 2.
@@ -59,19 +55,8 @@ def make_plan(
             (1, 2),
         ),
     )
-    return pair_plan(
-        name,
-        start,
-        window,
-        windows,
-        lineage=lineage,
-        domain=Domain((COLOUR, SIZE, FLAG)),
-        epsilon=epsilon,
-        lineage_epsilon=lineage_epsilon,
-        groups=groups,
-        guarantee=guarantee,
-        partitions=partitions,
-    )
+    own = {"lineage": LINEAGE, "domain": Domain((COLOUR, SIZE, FLAG)), "groups": groups}
+    return pair_plan(name, start, window, windows, **{**own, "partitions": 2, **changes})
 
 
 def unsigned_reporter(

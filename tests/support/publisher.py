@@ -10,6 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from prometheus_client import CollectorRegistry
@@ -28,7 +29,7 @@ from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.publish.session import PublishingSession
 from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.plan import Group, Guarantee, Plan
+from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.snapshot import Kind, parse_key
@@ -52,33 +53,22 @@ DAY_MS = 86_400_000
 
 def published_plan(
     *,
+    name: str = "publish-test",
+    start: int = START,
+    window: int = 10,
     windows: int = 3,
     groups: int = 2,
-    partitions: int = 2,
-    method: str = "calm",
-    guarantee: Guarantee | None = None,
-    epsilon: str = "1",
+    **changes: Any,
 ) -> Plan:
-    """Return a plan over three binary attributes with windows of ten seconds.
+    """Return a plan over three binary attributes; ``changes`` replace other fields.
 
     Group g reports a pair of attributes by GRR. The tables of attribute 0 and of attributes 0 and 1
     are published.
     """
     pairs = ((0, 1), (1, 2), (0, 2))
     made = (Group({"name": "grr", "cells": 4}, (View(pairs[g % 3]),), (1,)) for g in range(groups))
-    return pair_plan(
-        "publish-test",
-        START,
-        10,
-        windows,
-        domain=Domain.binary(3),
-        epsilon=epsilon,
-        method=method,
-        groups=tuple(made),
-        marginals=((0,), (0, 1)),
-        partitions=partitions,
-        guarantee=guarantee or Guarantee(),
-    )
+    own = {"domain": Domain.binary(3), "groups": tuple(made), "marginals": ((0,), (0, 1))}
+    return pair_plan(name, start, window, windows, **{**own, "partitions": 2, **changes})
 
 
 AWAIT_SECONDS = 60.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from cryptography.hazmat.primitives import serialization
@@ -52,10 +52,9 @@ class Operator:
 
     def plan(self, lineage_name: str = "a", **given: Any) -> Plan:
         """Return a plan of this operator with the arguments of ``make_plan``."""
-        continues = tuple(given.pop("continues", ()))
-        changed = {name: given.pop(name) for name in ("purpose",) if name in given}
-        plan = make_plan(lineage=signed_lineage(self.root, lineage_name), **given)
-        return replace(plan, lineage_name=lineage_name, continues=continues, **changed)
+        given["continues"] = tuple(given.get("continues", ()))
+        lineage = signed_lineage(self.root, lineage_name)
+        return make_plan(lineage=lineage, lineage_name=lineage_name, **given)
 
     def envelope(self, plan: Plan | bytes) -> Envelope:
         raw = plan if isinstance(plan, bytes) else plan.to_bytes()

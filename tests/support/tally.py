@@ -18,7 +18,6 @@ from calmstream.consumer.tally.folding.batch_ids import ID_BYTES, BatchIds
 from calmstream.consumer.tally.folding.decode import ChunkOutcome
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.estimators.plan import Group, Plan
-from calmstream.estimators.plan.limits import STANDARD, PlanLimits
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.batch import TICK, Batch, encode_batch
 from calmstream.estimators.wire.state import ClosedWindow, PartitionState
@@ -30,15 +29,12 @@ TOPIC_ID = "topic-1"
 
 def small_plan(
     *,
-    windows: int = 4,
+    start: int = START,
     window: int = 10,
-    grace: int = 3,
-    skew: int = 2,
-    partitions: int = 1,
+    windows: int = 4,
     groups: int = 1,
     packed: bool = False,
-    start: int = START,
-    limits: PlanLimits = STANDARD,
+    **changes: Any,
 ) -> Plan:
     """Return a plan over four binary attributes whose groups report pairs of them by GRR.
 
@@ -49,9 +45,8 @@ def small_plan(
     """
     first = (View((0, 1)), View((2, 3))) if packed else (View((0, 1)),)
     group = Group({"name": "grr", "cells": 4}, first, (1,) * len(first))
-    times = {"grace": grace, "skew": skew}
-    more = {"groups": (group,) * groups, "partitions": partitions, "limits": limits}
-    return pair_plan("tally-test", start, window, windows, **times, **more)
+    own = {"groups": (group,) * groups, "grace": 3, "skew": 2}
+    return pair_plan("tally-test", start, window, windows, **(own | changes))
 
 
 def names_of(plan: Plan, namespace: str = "test") -> TopicNames:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,8 +20,7 @@ pytestmark = pytest.mark.kafka
 def test_topics_that_do_not_exist_or_are_set_differently_are_named(
     kafka_bootstrap: str, tmp_path: Path
 ) -> None:
-    start = int(time.time()) - 60
-    plan = replace(published_plan(), start=start, expires=start + 7200, window=7200)
+    plan = published_plan(start=int(time.time()) - 60, window=7200, windows=1)
     names = plan_names(plan, f"it-{secrets.token_hex(4)}")
     path, records = tmp_path / "plan.json", tmp_path / "records.csv"
     path.write_bytes(plan.to_bytes())

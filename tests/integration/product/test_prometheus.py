@@ -38,13 +38,12 @@ BY_CHANCE = {"CalmstreamPoisoningSuspected"}
 
 
 def short_plan() -> Plan:
-    start = int(time.time()) + 3
-    return replace(
-        published_plan(epsilon="3"),
+    return published_plan(
         name=f"watched-{secrets.token_hex(3)}",
-        start=start,
-        expires=start + 2000 * WINDOW,
+        start=int(time.time()) + 3,
         window=WINDOW,
+        windows=2000,
+        epsilon="3",
         grace=1,
         skew=1,
         users=RATE * WINDOW,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import signal
 import time
-from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
@@ -29,9 +28,9 @@ TOKEN = secrets.token_hex(16)
 
 
 def new_plan() -> Plan:
-    plan = published_plan(groups=3, partitions=1)
     start = int(time.time())
-    return replace(plan, start=start, window=3, expires=start + WINDOWS * 3, grace=10, skew=1)
+    more = {"partitions": 1, "grace": 10, "skew": 1}
+    return published_plan(start=start, window=3, windows=WINDOWS, groups=3, **more)
 
 
 @pytest.mark.slow

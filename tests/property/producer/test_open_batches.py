@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import replace
 from typing import NamedTuple
 
 from hypothesis import example, given, settings
@@ -113,7 +112,7 @@ def test_everybody_leaves_once_and_in_time(
     least: int,
     linger: float,
 ) -> None:
-    plan = replace(make_plan(window=window), grace=grace, skew=0)
+    plan = make_plan(window=window, grace=grace, skew=0)
     arrivals = sorted(arrives(plan, one) for one in expected + strays)
     least = min(least, max(1, most // 2))
     sizes = [most] * len(plan.groups)

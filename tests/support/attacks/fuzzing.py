@@ -10,12 +10,12 @@ import numpy as np
 import orjson
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.domain import Domain
 from calmstream.estimators.mechanisms import registry
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.batch import TICK, Batch, encode_batch
+from tests.support.plans import pair_plan
 
 Message = tuple[bytes | None, bytes | None]
 
@@ -45,11 +45,7 @@ def plan_of() -> Plan:
         count = 2 if name == names[-1] else 1
         of_group = tuple(View(views[(place + i) % 6]) for i in range(count))
         groups.append(Group(spec, of_group, (1,) * len(of_group)))
-    return Plan(
-        name="fuzz", purpose="tests", owner="tests", lineage="0" * 32, domain=Domain.binary(4),
-        epsilon="1", k=2, method="calm", parameters={}, groups=tuple(groups), start=1_700_000_000,
-        expires=1_700_000_040, window=10, users=1000, marginals=((0, 1),),
-    )  # fmt: skip
+    return pair_plan("fuzz", 1_700_000_000, 10, 4, groups=tuple(groups))
 
 
 def good(plan: Plan, group: int, dice: random.Random) -> Message:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -44,7 +44,7 @@ from tests.support.attacks.fuzzing import ODD
 from tests.support.central import PLAN as CENTRAL
 from tests.support.publisher import count_of, published_plan
 
-PLAN = replace(published_plan(), analysis=True)
+PLAN = published_plan(analysis=True)
 MISSING = object()
 VALUES: tuple[Any, ...] = (*ODD, MISSING, "9.0", {"a": 1}, [None, [1]], 10**15, -1.5)
 Path = tuple[str | int, ...]

@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -124,7 +124,7 @@ class Fleet:
 
     def plan(self, name: str, *, start: int | None = None, windows: int = 720) -> Plan:
         begin = int(time.time()) // WINDOW * WINDOW if start is None else start
-        return replace(pair_plan(name, begin, WINDOW, windows=windows, grace=GRACE), users=20)
+        return pair_plan(name, begin, WINDOW, windows, grace=GRACE, users=20)
 
     def put(self, plan: Plan, document: bytes = b"") -> None:
         """Add a plan to the folders of the services and of the gateway."""

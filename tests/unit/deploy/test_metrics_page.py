@@ -13,25 +13,13 @@ from calmstream.consumer.metrics.registry import new_registry, plan_metrics
 from calmstream.consumer.metrics.tally import TALLY_METRICS
 from calmstream.consumer.serve.metrics import ServeMetrics
 from calmstream.consumer.sink.metrics import SINK_METRICS
-from calmstream.estimators.central.plan import CentralPlan
 from calmstream.producer.gateway.http.metrics import GatewayMetrics
 from deploy.site import metrics
+from tests.support.central import PLAN as CENTRAL
 from tests.support.deploy import ALL_METRICS, sample_names
 from tests.support.tally import names_of, small_plan
 
 PLAN = small_plan(partitions=2, groups=3)
-CENTRAL = CentralPlan(
-    name="central",
-    purpose="",
-    owner="",
-    columns=("a", "b"),
-    epsilon="1",
-    delta="1e-6",
-    levels=2,
-    start=0,
-    window=60,
-    releases=1,
-)
 
 
 def exported() -> dict[str, set[str]]:

@@ -33,7 +33,7 @@ CELLS = [0] * 300 + [1] * 210 + [2] * 250 + [3] * 240
 
 def plan(*summaries: str) -> Plan:
     marginals = ((0,), (0, 1), (0, 2))
-    made = replace(published_plan(groups=3), domain=DOMAIN, summaries=summaries)
+    made = published_plan(groups=3, domain=DOMAIN, summaries=summaries)
     return replace(made, marginals=marginals)
 
 

@@ -24,7 +24,7 @@ def snapshot(
     window: int = 1,
     kind: Kind = Kind.FINAL,
     cells: Sequence[int] = CELLS,
-    guarantee: Guarantee | None = None,
+    guarantee: Guarantee = Guarantee(),  # noqa: B008
 ) -> Snapshot:
     plan = published_plan(groups=1, guarantee=guarantee)
     return snapshot_of(plan, window, kind, (1000, 234), count_of(list(cells), rejects=3))

@@ -29,8 +29,7 @@ DAY = 86_400
 
 
 def plan(guarantee: Guarantee, windows: int = 800) -> Plan:
-    base = published_plan(windows=1, guarantee=guarantee)
-    return replace(base, window=DAY, expires=base.start + windows * DAY)
+    return published_plan(window=DAY, windows=windows, guarantee=guarantee)
 
 
 def test_once_over_several_windows_is_pointed_out() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -215,7 +213,7 @@ def test_nothing_is_written_before_the_state_and_snapshots_topics_were_read(benc
 
 def test_counts_that_look_forged_have_no_central_statement() -> None:
     """Forged reports hide nobody, and how many they are is not known."""
-    plan = replace(published_plan(), early=False)
+    plan = published_plan(early=False)
     counts = np.array([[5000, 0, 0, 0]])
     tallies = tuple(WindowCount(Tally(np.array([5000]), counts)) for _ in plan.groups)
     manifest = build_set(plan, MergedWindow(0, FINAL, (1,) * len(plan.groups), tallies)).manifest
@@ -224,7 +222,7 @@ def test_counts_that_look_forged_have_no_central_statement() -> None:
 
 
 def test_a_plan_without_early_sets_publishes_none() -> None:
-    plan = replace(published_plan(), early=False)
+    plan = published_plan(early=False)
     bench = Bench(plan, refresh_seconds=0)
     for log in bench.logs:
         bench.put(log, log.report(0, 1, 2).state())
@@ -244,7 +242,7 @@ def test_a_plan_without_early_sets_publishes_none() -> None:
 def test_the_manifest_of_a_final_has_a_central_statement(
     early: bool, reports: int, stated: bool
 ) -> None:
-    plan = replace(published_plan(), early=early)
+    plan = published_plan(early=early)
     mechanism = plan.mechanisms[0]
     tallies = []
     for group in plan.groups:

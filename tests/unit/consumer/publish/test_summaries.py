@@ -39,7 +39,7 @@ CELLS = [0] * 300 + [1] * 210 + [2] * 250 + [3] * 240
 
 
 def asking(domain: Domain, *summaries: str) -> Plan:
-    plan = replace(published_plan(groups=3), domain=domain, summaries=summaries)
+    plan = published_plan(groups=3, domain=domain, summaries=summaries)
     return replace(plan, marginals=((0,), (1,), (2,), (0, 1), (0, 2), (1, 2)))
 
 

@@ -94,7 +94,7 @@ def test_a_side_without_reports_is_refused_with_what_to_choose() -> None:
 
 
 def test_windows_of_the_same_devices_are_flagged() -> None:
-    plan = replace(published_plan(windows=4, groups=1), guarantee=Guarantee("w-event", 2))
+    plan = published_plan(windows=4, groups=1, guarantee=Guarantee("w-event", 2))
     with asking(filled(plan)) as history:
         assert "paired" not in changes(history, "3", "2").flags
         assert "paired" in changes(history, "3", "1").flags

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from calmstream.common.errors import InvalidInput
@@ -14,7 +12,7 @@ DAY = 86_400
 START = 1_767_225_600
 """2026-01-01T00:00:00Z."""
 
-PLAN = replace(published_plan(), start=START, window=3600, expires=START + 100 * 3600)
+PLAN = published_plan(start=START, window=3600, windows=100)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,7 +26,7 @@ DOMAIN = Domain.from_dictionary(
 
 @pytest.fixture(scope="module")
 def bench() -> Bench:
-    bench = Bench(replace(published_plan(groups=3), domain=DOMAIN))
+    bench = Bench(published_plan(groups=3, domain=DOMAIN))
     dice = np.random.default_rng(7)
     for log in bench.logs:
         for window in range(2):

@@ -17,7 +17,7 @@ from tests.support.serving import DEADLINE, running, wait_for
 
 
 def published(bench: Bench, name: str) -> Plan:
-    plan = replace(published_plan(groups=3), name=name)
+    plan = published_plan(groups=3, name=name)
     other = Bench(plan, beside=bench)
     for log in other.logs:
         log.report(0, 0, 1, 2, 3).close(0)

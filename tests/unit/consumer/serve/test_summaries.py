@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -24,7 +23,7 @@ DOMAIN = Domain.from_dictionary(
 
 @pytest.fixture(scope="module")
 def bench() -> Bench:
-    return filled(replace(published_plan(groups=3), domain=DOMAIN, summaries=("mean",)))
+    return filled(published_plan(groups=3, domain=DOMAIN, summaries=("mean",)))
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,7 +27,7 @@ from tests.support.service.processes import until
 from tests.support.sink.targets import Row, expected_results, place
 
 ONE, TWO, THREE = (
-    replace(published_plan(groups=1, windows=9), name=name) for name in ("one", "two", "three")
+    published_plan(groups=1, windows=9, name=name) for name in ("one", "two", "three")
 )
 NAMES = partial(plan_names, namespace="sink-plans")
 SETS = "calmstream_sink_sets_stored_total"

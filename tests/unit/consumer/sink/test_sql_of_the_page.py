@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ ATTRIBUTES = (
     Attribute("theme", ("dark", "light")),
     Attribute("age", ("17-50", "51+")),
 )
-PLAN = replace(published_plan(groups=1), name="settings", domain=Domain(ATTRIBUTES))
+PLAN = published_plan(groups=1, name="settings", domain=Domain(ATTRIBUTES))
 
 
 def snapshot(window: int, cells: list[int]) -> Snapshot:

@@ -75,7 +75,7 @@ def test_a_history_is_bounded_and_forgets_the_oldest() -> None:
 
 def test_texts_of_a_plan_are_shortened() -> None:
     store = MemoryStore()
-    plan = replace(make_plan(), purpose="p" * 100_000, owner="o" * 100_000)
+    plan = make_plan(purpose="p" * 100_000, owner="o" * 100_000)
     assert unsigned_reporter(plan, store, clock=lambda: START * 1000).report({}) is not None
     [sent] = store.read().history
     assert len(sent.purpose) == len(sent.owner) == 500

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 
@@ -18,7 +17,7 @@ from calmstream.producer.gateway.open_batches import (
 )
 from tests.support.producer import START, make_plan
 
-PLAN = replace(make_plan(window=100, windows=4), grace=40, skew=10)
+PLAN = make_plan(window=100, windows=4, grace=40, skew=10)
 END = (START + 100) * 1000 + 10_000  # all reports of window 0 leave: a quarter of the grace later
 
 
@@ -62,7 +61,7 @@ def sizes(leaving: list[OpenBatch]) -> list[tuple[int, bool]]:
     ],
 )
 def test_when_a_window_is_out_of_time(window: int, grace: int, seconds: float) -> None:
-    plan = replace(make_plan(window=window), grace=grace, skew=0)
+    plan = make_plan(window=window, grace=grace, skew=0)
     assert waits_until(plan, 0) == START * 1000 + round(seconds * 1000)
     assert waits_until(plan, 2) == waits_until(plan, 0) + 2000 * window
     assert waits_until(plan, 0) < plan.window_end(0) + 1000 * plan.grace
