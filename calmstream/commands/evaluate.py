@@ -7,7 +7,7 @@ marginals with the true ones of the drawn devices.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -171,32 +171,38 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _methods(args: argparse.Namespace, table: RecordTable, console: Console) -> None:
-    measure = partial(
-        evaluate,
-        dataset=Path(args.data).name.split(".")[0],
-        tallies=args.tallies or "devices",
-        pilot=args.pilot or 0.0,  # 0.0 means the default of each method
-        ranges=args.ranges or 0,
-    )
+    def measure(study: Study) -> Iterator[dict[str, Any]]:
+        results = evaluate(
+            study,
+            dataset=Path(args.data).name.split(".")[0],
+            tallies=args.tallies or "devices",
+            pilot=args.pilot or 0.0,  # 0.0 means the default of each method
+            ranges=args.ranges or 0,
+        )
+        for document in map(asdict, results):
+            ranges = document.pop("ranges")
+            yield document | (ranges or {})
+
     found = _measured(args, table, console, measure)
     first = found[0]
     about = (
-        f"{first.dataset}: {first.d} attributes, {first.targets} marginals of {first.k}, "
-        f"{first.repeats} repeats, published tables\n"
+        f"{first['dataset']}: {first['d']} attributes, {first['targets']} marginals of "
+        f"{first['k']}, {first['repeats']} repeats, published tables\n"
         "sse_mean: squared error summed over the cells of a marginal; points: ± in which 95 % of "
         "shares lie; tv_mean: total variation distance; coverage: share of the true cells inside "
         "their 95 % intervals"
     )
-    if any(note_of(result.method).raw for result in found):
+    if any(note_of(one["method"]).raw for one in found):
         about += f"\n{UNCORRECTED}"
     _print(args, found, _RESULT, about)
-    if first.ranges is not None:
+    if args.ranges:
         _print(args, found, _RANGES)
-    for r in found:
-        if r.sse_mean > r.sse_uniform * (1.0 + 1e-9):
+    for one in found:
+        if one["sse_mean"] > one["sse_uniform"] * (1.0 + 1e-9):
             console.print(
-                f"{r.method}, epsilon {r.epsilon:g}: its sse_mean, {r.sse_mean:.3g}, is above that "
-                f"of the uniform table, {r.sse_uniform:.3g}: the uniform table is better",
+                f"{one['method']}, epsilon {one['epsilon']:g}: its sse_mean, "
+                f"{one['sse_mean']:.3g}, is above that of the uniform table, "
+                f"{one['sse_uniform']:.3g}: the uniform table is better",
                 soft_wrap=True,
             )
 
@@ -206,8 +212,9 @@ def _stream(args: argparse.Namespace, table: RecordTable, console: Console) -> N
     console.print(f"times: {column}", soft_wrap=True)
     measure = partial(evaluate_stream, times=times, window=args.window or 86_400)
     found = _measured(args, table, console, measure)
+    first = found[0]
     about = (
-        f"{found[0].windows} windows, {found[0].measured} of them compared with their true tables "
+        f"{first['windows']} windows, {first['measured']} of them compared with their true tables "
         f"of {args.k}.\nSquared error of the final, of the total, and of what is known now "
         "(current); coverage: share of the true cells inside the 95 % intervals of current"
     )
@@ -218,8 +225,8 @@ def _measured(
     args: argparse.Namespace,
     table: RecordTable,
     console: Console,
-    measure: Callable[[Study], Iterable[Any]],
-) -> list[Any]:
+    measure: Callable[[Study], Iterable[dict[str, Any]]],
+) -> list[dict[str, Any]]:
     """Return what is measured with each number of users; with --json print it at once."""
     found = []
     # Without a terminal, an idle bar would leave an empty line before an error message.
@@ -240,17 +247,15 @@ def _measured(
             for result in measure(study):
                 found.append(result)
                 if args.json:
-                    say_json(_document(result), option=orjson.OPT_NON_STR_KEYS)
+                    say_json(result, option=orjson.OPT_NON_STR_KEYS)
     return found
 
 
-def _document(result: Any) -> dict[str, Any]:
-    found = asdict(result)
-    return found | (found.pop("ranges", None) or {})
-
-
 def _print(
-    args: argparse.Namespace, found: Sequence[Any], names: Sequence[str], about: str = ""
+    args: argparse.Namespace,
+    found: Sequence[Mapping[str, Any]],
+    names: Sequence[str],
+    about: str = "",
 ) -> None:
     """Print results for people: some of the fields of ``--json``, one row each."""
     if args.json:
@@ -259,8 +264,8 @@ def _print(
     # A terminal that is too narrow wraps rows, because cut-off numbers would be useless.
     out.width = max(out.width, 80)
     shown = grid(names[0], right=names[1:])
-    for document in map(_document, found):
-        document |= {f"errors_{k}": x for k, x in document.get("errors", {}).items()}
+    for one in found:
+        document = dict(one) | {f"errors_{k}": x for k, x in one.get("errors", {}).items()}
         if "method" in document:
             document["method"] += " (raw)" * note_of(document["method"]).raw
         shown.add_row(*(_text(document.get(name)) for name in names))

@@ -7,8 +7,9 @@ table of all records of the window.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,21 +26,6 @@ from calmstream.tables.table import FileColumn, listed
 
 MOST_MEASURED = 24  # windows in which tables are fitted and compared; all are collected
 MOST_WINDOWS = 100_000  # maximum number of windows from the first record to the last one
-
-
-@dataclass(frozen=True, slots=True)
-class StreamResult:
-    """The mean errors of a method at one epsilon: squared, summed over the cells of a target."""
-
-    method: str
-    epsilon: float
-    windows: int  # with records
-    measured: int  # of these windows
-    n: int  # devices of a window
-    final: float
-    total: float
-    current: float
-    coverage: float  # share of the true cells in the 95 % intervals of current
 
 
 def times_of(columns: Sequence[FileColumn], name: str | None) -> tuple[str, NDArray[np.float64]]:
@@ -67,7 +53,8 @@ def _seconds(text: str) -> float | None:
 
 def evaluate_stream(
     study: Study, *, times: NDArray[np.float64], window: int
-) -> Iterator[StreamResult]:
+) -> Iterator[dict[str, Any]]:
+    """Yield for each method and epsilon the mean squared errors, summed over a target's cells."""
     numbers = ((times - times.min()) // window).astype(np.int64)
     if numbers.max() >= MOST_WINDOWS:
         raise InvalidInput(f"--window: {numbers.max() + 1:,} windows; at most {MOST_WINDOWS:,}")
@@ -82,9 +69,18 @@ def evaluate_stream(
             raise InvalidInput(f"method {method.name} reads reports one by one: no current sets")
         plan = replace(local_plan(method, request), window=window, expires=window * MOST_WINDOWS)
         rows = list(_errors(study, plan, records, chosen))
-        means = np.mean(rows, axis=0).tolist()
-        epsilon = float(plan.epsilon)
-        yield StreamResult(method.name, epsilon, len(records), len(rows), study.users, *means)
+        final, total, current, coverage = np.mean(rows, axis=0).tolist()
+        yield {
+            "method": method.name,
+            "epsilon": float(plan.epsilon),
+            "windows": len(records),  # those with records
+            "measured": len(rows),  # of these windows
+            "n": study.users,  # devices of a window
+            "final": final,
+            "total": total,
+            "current": current,
+            "coverage": coverage,  # share of the true cells in the 95 % intervals of current
+        }
 
 
 def _errors(

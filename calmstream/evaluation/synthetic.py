@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,19 +20,11 @@ ORDERS = (1, 2, 3, 4)
 _Targets = Mapping[int, list[Attributes]]
 
 
-@dataclass(frozen=True, slots=True)
-class Likeness:
-    """Errors by order, summed over cells: of the answers, or of a source's made-up records."""
+def evaluate_synthetic(study: Study) -> Iterator[dict[str, Any]]:
+    """Yield errors by order, summed over cells: of the answers, and of records of each source.
 
-    method: str
-    epsilon: float
-    n: int
-    source: str
-    errors: dict[int, float | None]
-
-
-def evaluate_synthetic(study: Study) -> Iterator[Likeness]:
-    """Yield one result for each method, epsilon and source; all of them have the same devices."""
+    For each method and epsilon; all of them have the same devices.
+    """
     domain, random = study.table.domain, study.random(0)
     asked = {
         order: [
@@ -62,7 +54,13 @@ def evaluate_synthetic(study: Study) -> Iterator[Likeness]:
                 order: float(np.mean([row[order] for row in rows])) if order in rows[0] else None
                 for order in asked
             }
-            yield Likeness(method.name, float(plan.epsilon), study.users, source, means)
+            yield {
+                "method": method.name,
+                "epsilon": float(plan.epsilon),
+                "n": study.users,
+                "source": source,
+                "errors": means,
+            }
 
 
 def _tables(

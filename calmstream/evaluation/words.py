@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -16,30 +17,17 @@ from calmstream.evaluation.population import Study, collect, local_plan
 MOST_WORDS = 1000  # candidates: so many of the commonest words, and as many that nobody has
 
 
-@dataclass(frozen=True, slots=True)
-class WordResult:
-    """How well words of one attribute are found; points and coverage are as in `Result`."""
-
-    attribute: str
-    epsilon: float
-    n: int  # devices
-    words: int  # candidates that devices have
-    seen: int  # of these
-    false: int  # candidates that are seen and nobody has
-    points: float
-    coverage: float
-
-
-def evaluate_words(study: Study) -> Iterator[WordResult]:
+def evaluate_words(study: Study) -> Iterator[dict[str, Any]]:
     """Draw devices, collect, and compare the shares of words with the true ones.
 
-    The first method decides the plan; shares of words depend on no method.
+    The first method decides the plan; shares of words depend on no method. Points and coverage are
+    as in `Result`.
     """
     for method, request in replace(study, methods=study.methods[:1]).requests():
         yield from _results(study, local_plan(method, request))
 
 
-def _results(study: Study, plan: Plan) -> Iterator[WordResult]:
+def _results(study: Study, plan: Plan) -> Iterator[dict[str, Any]]:
     columns = {column.name: column for column in study.table.file}
     rows = study.random(4).integers(len(study.table.codes), size=plan.users)
     noise = np.random.SeedSequence((study.seed, 5))
@@ -55,13 +43,13 @@ def _results(study: Study, plan: Plan) -> Iterator[WordResult]:
         (estimates,) = bucket_shares(plan, tallies, name)
         found = decode(estimates, kind_of(plan, name).all_buckets([*known, *absent]))
         errors = np.abs(found.shares - truth)
-        yield WordResult(
-            attribute=name,
-            epsilon=float(plan.epsilon),
-            n=plan.users,
-            words=len(known),
-            seen=int(found.seen[: len(known)].sum()),
-            false=int(found.seen[len(known) :].sum()),
-            points=100 * Z95 * float(np.sqrt(np.square(errors).mean())),
-            coverage=float((errors <= Z95 * found.stderr).mean()),
-        )
+        yield {
+            "attribute": name,
+            "epsilon": float(plan.epsilon),
+            "n": plan.users,
+            "words": len(known),  # candidates that devices have
+            "seen": int(found.seen[: len(known)].sum()),  # of these
+            "false": int(found.seen[len(known) :].sum()),  # candidates seen that nobody has
+            "points": 100 * Z95 * float(np.sqrt(np.square(errors).mean())),
+            "coverage": float((errors <= Z95 * found.stderr).mean()),
+        }

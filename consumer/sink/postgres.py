@@ -199,6 +199,5 @@ def _cells(table_id: int, table: MarginalRecord) -> Iterator[Row]:
 
 def _statistics(table_id: int, table: MarginalRecord) -> Iterator[Row]:
     for number, row in enumerate(statistic_rows([table])):
-        about = list(row.attributes), list(row.given), list(row.labels), row.statistic
-        numbers = row.value, row.stderr, row.low, row.high
-        yield table_id, number, *about, *numbers, row.unit, list(row.flags)
+        del row["reports"]  # the table has them
+        yield table_id, number, *row.values()

@@ -94,7 +94,7 @@ def statistics_table(namespace: str, sets: Sequence[Snapshot]) -> pa.Table:
     places = pa.array([number for number, _ in rows], pa.int64())
     columns = list(_set_columns(namespace, sets, places).values())
     columns += [
-        pa.array([getattr(row, field.name) for _, row in rows], field.type)
+        pa.array([row[field.name] for _, row in rows], field.type)
         for field in list(STATISTICS)[len(_SET) :]
     ]
     return pa.Table.from_arrays(columns, schema=STATISTICS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -34,39 +33,23 @@ OF_SET: Mapping[str, Callable[[Manifest], Any]] = {
 terms of ``revision``. The output namespace stands beside them."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatisticRow:
-    """One statistic, None where it is unknown; flags are the table's, then the summary's."""
-
-    attributes: tuple[str, ...]
-    given: tuple[str, ...]
-    labels: tuple[str, ...]
-    statistic: str
-    value: float | None
-    stderr: float | None
-    low: float | None
-    high: float | None
-    unit: str
-    flags: tuple[str, ...]
-    reports: int
-
-
-def statistic_rows(tables: Iterable[MarginalRecord]) -> Iterator[StatisticRow]:
+def statistic_rows(tables: Iterable[MarginalRecord]) -> Iterator[dict[str, Any]]:
+    """Yield the statistics of tables, with their columns as keys; None is an unknown number."""
     for table in tables:
         for summary in table.summaries:
-            flags = (*table.flags, *summary.flags)
+            flags = [*table.flags, *summary.flags]
             for row in summary.rows:
                 for one in row.statistics:
-                    yield StatisticRow(
-                        summary.attributes,
-                        summary.given,
-                        row.labels,
-                        one.statistic,
-                        one.value,
-                        one.stderr,
-                        one.low,
-                        one.high,
-                        summary.unit,
-                        flags,
-                        table.reports,
-                    )
+                    yield {
+                        "attributes": list(summary.attributes),
+                        "given": list(summary.given),
+                        "labels": list(row.labels),
+                        "statistic": one.statistic,
+                        "value": one.value,
+                        "stderr": one.stderr,
+                        "low": one.low,
+                        "high": one.high,
+                        "unit": summary.unit,
+                        "flags": flags,
+                        "reports": table.reports,
+                    }

@@ -68,19 +68,19 @@ def exported(snapshot: Snapshot, form: str) -> io.BytesIO:
 
 def test_every_format_has_every_statistic() -> None:
     rows = list(statistic_rows(SNAPSHOT.marginals.values()))
-    assert [row.statistic for row in rows] == ["mean", "median"] * 3 + ["rank"]
+    assert [row["statistic"] for row in rows] == ["mean", "median"] * 3 + ["rank"]
     lines = list(csv.DictReader(exported(SNAPSHOT, "csv").read().decode().splitlines()))
     assert list(lines[0]) == STATISTICS.names
-    assert [float(line["value"]) for line in lines] == [row.value for row in rows]
+    assert [float(line["value"]) for line in lines] == [row["value"] for row in rows]
     assert lines[4]["labels"] == r"U\|S"
     objects = [json.loads(line) for line in exported(SNAPSHOT, "json")]
-    assert [one["high"] for one in objects] == [row.high for row in rows]
+    assert [one["high"] for one in objects] == [row["high"] for row in rows]
     assert objects[4] | {"window_number": 1, "given": ["region"], "labels": ["U|S"]} == objects[4]
     for table in (
         pq.read_table(exported(SNAPSHOT, "parquet")),
         pa.ipc.open_stream(exported(SNAPSHOT, "arrow")).read_all(),
     ):
         assert table.schema.equals(STATISTICS)
-        assert table.column("low").to_pylist() == [row.low for row in rows]
+        assert table.column("low").to_pylist() == [row["low"] for row in rows]
     write_snapshots([SNAPSHOT], out := io.BytesIO())
     assert json.loads(out.getvalue())["marginals"][0]["summaries"][0]["unit"] == "ms"
