@@ -1,5 +1,3 @@
-"""Chi-square tests at 1e-6 of how devices are distributed over views and time slots."""
-
 from __future__ import annotations
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Check that tallies drawn from their distribution are distributed like those of devices."""
-
 from __future__ import annotations
 
 import numpy as np
@@ -11,7 +9,6 @@ from tests.support.plans import draft, mixed_domain
 
 @pytest.mark.slow
 def test_both_kinds_of_tallies_have_the_same_distribution() -> None:
-    """Compare means and covariances of all counters over many simulations with the same records."""
     domain = mixed_domain(2, 3, 4)
     codes = np.stack(np.unravel_index(np.arange(600) % 17, (2, 3, 4)), axis=1).astype(np.uint16)
     plan, _ = draft(domain, "1", 6000, 2)

@@ -1,5 +1,3 @@
-"""Errors of grouped and conditional tables against simulated collections."""
-
 from __future__ import annotations
 
 import numpy as np

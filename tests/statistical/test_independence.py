@@ -1,5 +1,3 @@
-"""The noise-aware test of independence, on independent pairs and on taxi trips; fixed seeds."""
-
 from __future__ import annotations
 
 from itertools import combinations

@@ -1,5 +1,3 @@
-"""Randomised reports, drawn tallies and errors of estimates against exact probabilities."""
-
 from __future__ import annotations
 
 from fractions import Fraction

@@ -1,5 +1,3 @@
-"""How often the test for forged reports is wrong, and how often it detects `forgery`'s attacks."""
-
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,5 +1,3 @@
-"""Shares of options from cells with several answers are right within their stated intervals."""
-
 from __future__ import annotations
 
 import random
@@ -20,7 +18,6 @@ OPTIONS = ("search", "share", "export", "print")
 
 
 def written(path: Path, dice: random.Random) -> dict[str, float]:
-    """Write a table with several answers in a cell; return the true shares of the options."""
     separator, n = dice.choice([";", "|", ", ", "\n"]), dice.randrange(2000, 4000)
     chances = {option: dice.uniform(0.02, 0.7) for option in OPTIONS}
     cells = [[x for x, p in chances.items() if dice.random() < p] for _ in range(n)]

@@ -34,7 +34,6 @@ def installed(site: Path, name: str, points: dict[str, str], **others: dict[str,
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A folder of installed packages with the example."""
     project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
     site = tmp_path / "site"
     points = project["entry-points"]

@@ -72,7 +72,6 @@ def test_table_2_is_measured() -> None:
 
 
 def test_every_program_of_the_readme_answers_help() -> None:
-    """Check that it reads its command line: without, --help would begin to measure."""
     names = set(re.findall(r"python -m (benchmarks(?:\.[a-z_]+)+)", README.read_text()))
     assert len(names) > 10
     for name in names:

@@ -16,8 +16,6 @@ from tests.support.plans import CRASHES
 
 
 class Done(NamedTuple):
-    """The exit code of a command, and what it printed."""
-
     code: int
     out: str
     err: str

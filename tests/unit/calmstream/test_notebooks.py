@@ -31,7 +31,6 @@ def cells(name: str) -> list[str]:
 
 
 def run(name: str) -> tuple[dict[str, Any], list[str]]:
-    """Execute the cells in order; return the names, and the HTML of what cells show."""
     names: dict[str, Any] = {}
     shown = []
     for source in cells(name):

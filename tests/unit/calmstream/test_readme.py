@@ -1,5 +1,3 @@
-"""Check that the commands and examples of the README work as they are."""
-
 from __future__ import annotations
 
 import json
@@ -29,7 +27,6 @@ def words(command: str) -> list[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a directory with the dictionary and the plan that the README's command makes of it."""
     monkeypatch.chdir(tmp_path)
     Path("domain.json").write_text(json.dumps(CRASHES))
     assert main(words(next(c for c in COMMANDS if c.startswith("plan")))) == 0

@@ -1,5 +1,3 @@
-"""Check which modules a program loads: those of the side that it uses."""
-
 from __future__ import annotations
 
 import subprocess
@@ -12,7 +10,6 @@ import calmstream
 
 
 def loaded(statement: str) -> set[str]:
-    """Return the modules that are loaded after a statement in a new process."""
     script = f"{statement}\nimport sys\nprint(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=60

@@ -1,5 +1,3 @@
-"""Check that labels and names act on nobody's terminal."""
-
 from __future__ import annotations
 
 import io

@@ -1,5 +1,3 @@
-"""Check the health server: whether a process is live and ready, and that no client disturbs it."""
-
 from __future__ import annotations
 
 import contextlib

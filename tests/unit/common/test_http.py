@@ -1,5 +1,3 @@
-"""What both HTTP servers share."""
-
 from __future__ import annotations
 
 from contextlib import closing

@@ -1,5 +1,3 @@
-"""Check how settings are read: types, rules, priorities and refusals."""
-
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError
@@ -19,8 +17,6 @@ from calmstream.common.settings import (
 
 
 class Kiln(Settings):
-    """Settings of every type."""
-
     heat: float = bounded(900.0, gt=0, le=1999)
     pots: int = bounded(4, ge=1, le=9)
     glaze: str = "clear"
@@ -30,7 +26,6 @@ class Kiln(Settings):
     rest: float | None = bounded(None, ge=1)
 
     def check(self) -> None:
-        """Refuse an open door at great heat."""
         if self.open_door and self.heat > 1000:
             raise InvalidInput("the door is open")
 

@@ -1,5 +1,3 @@
-"""One peer leaves room for the others, with small takings and with large ones."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""Check which files of a watched folder are in use, and why bad ones are refused."""
-
 from __future__ import annotations
 
 import os
@@ -15,8 +13,6 @@ from calmstream.common.watched_folder import WatchedFolder
 
 @dataclass(frozen=True)
 class Document:
-    """A text of a name and anything behind a colon."""
-
     digest: str
 
     @property

@@ -1,5 +1,3 @@
-"""Check attributes, labels and the arithmetic of cells."""
-
 from __future__ import annotations
 
 import numpy as np

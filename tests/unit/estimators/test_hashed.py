@@ -1,5 +1,3 @@
-"""Hashed attributes: buckets of texts, what a plan may ask of them, and the exact channel."""
-
 from __future__ import annotations
 
 import hashlib

@@ -1,5 +1,3 @@
-"""Check how numbers, ordered labels and lists of options become codes."""
-
 from __future__ import annotations
 
 import math

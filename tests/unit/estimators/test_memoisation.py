@@ -22,7 +22,6 @@ def keeps(epsilon: float) -> float:
 
 
 def response(keep: float) -> Floats:
-    """Return the channel that keeps its input with a probability, and else answers at random."""
     return np.eye(BUCKETS) * keep + (1 - keep) / BUCKETS
 
 
@@ -46,7 +45,6 @@ def probabilities(length: int) -> Floats:
 
 
 def worst(length: int) -> float:
-    """Return the largest log ratio over all pairs of sequences of values and all reports."""
     table = probabilities(length)
     return float(log((table.max(axis=0) / table.min(axis=0)).max()))
 

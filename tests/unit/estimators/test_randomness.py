@@ -1,5 +1,3 @@
-"""Check that random integers are exactly uniform, and the certified bounds of the exponential."""
-
 from fractions import Fraction
 from itertools import pairwise
 from math import factorial

@@ -1,5 +1,3 @@
-"""Check state records: what is encoded is decoded, and damage stops a worker."""
-
 from __future__ import annotations
 
 from collections.abc import Callable

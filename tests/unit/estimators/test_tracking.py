@@ -1,5 +1,3 @@
-"""Tracked tables: the filter against a dense posterior, and what it makes of streams."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -27,7 +25,6 @@ WINDOWS = 120
 
 @pytest.fixture
 def only(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Return how trackers get one discount and no other."""
     return lambda discount: monkeypatch.setattr(series, "DISCOUNTS", (discount,))
 
 
@@ -40,14 +37,12 @@ def plan_of(
 
 
 def law(share: float) -> Floats:
-    """Return the distribution of records, in which `a0` is 0 with a given probability."""
     b = np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])
     table = np.array([share, 1 - share])[:, None, None] * b[..., None] * np.array([0.7, 0.3])
     return np.asarray(table.ravel())
 
 
 def stream(plan: Plan, shares: Floats, seed: int) -> Iterator[list[Tally]]:
-    """Yield the tallies of windows in which `a0` is 0 with the given probabilities."""
     generator = np.random.default_rng(seed)
     for share in shares:
         yield perturbed(plan, histograms(plan, law(share), generator), generator)
@@ -70,7 +65,6 @@ def histograms(plan: Plan, records: Floats, generator: np.random.Generator) -> l
 
 
 def perturbed(plan: Plan, devices: list[Floats], generator: np.random.Generator) -> list[Tally]:
-    """Draw the tallies of one report of each device."""
     return [
         Tally(held.sum(axis=1), np.stack([m.draw_tally(row, generator) for row in held]))
         for held, m in zip(devices, plan.mechanisms, strict=True)
@@ -80,7 +74,6 @@ def perturbed(plan: Plan, devices: list[Floats], generator: np.random.Generator)
 def error(
     plan: Plan, tallies: tuple[Tally, ...] | list[Tally], share: float
 ) -> tuple[float, float]:
-    """Return the squared error of all views, and the share of cells inside their intervals."""
     squares, inside = 0.0, []
     records = np.stack(np.unravel_index(np.arange(12), plan.domain.cardinalities), 1)
     for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):

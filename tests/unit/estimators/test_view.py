@@ -1,5 +1,3 @@
-"""Check views, the attribute sets that a device reports on, as functions of a record."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""Kept counts: what is written is read back, and nothing else is taken for it."""
-
 from __future__ import annotations
 
 import zlib
@@ -26,7 +24,6 @@ PLAN = published_plan(windows=30)
 
 
 def tally(*counters: int) -> Tally:
-    """Return a tally of one view: its reports, then four counters."""
     return Tally(np.array(counters[:1]), np.array([counters[1:]]))
 
 

@@ -1,5 +1,3 @@
-"""``analyse``: the tree's conditional tables, which columns pairs have, and hidden causes."""
-
 from __future__ import annotations
 
 import re
@@ -75,7 +73,6 @@ TEST = {"statistic": 12.3, "critical": 45.6, "p_value": 0.7, "dependent": False}
 
 
 def shown(test: dict[str, object] | None) -> str:
-    """Return one pair, tested or not, as people see it."""
     pair = {"attributes": ["a0", "a1"], "mutual_information": 0.1, "cramers_v": 0.2}
     found = {"pairs": [pair | ({"chi_square": test} if test else {})], "tree": []}
     return printed(analyse.render(found), width=200)

@@ -1,5 +1,3 @@
-"""Check the commands for central plans: each kind of plan is refused by those for the other."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -19,7 +17,6 @@ CSV = "sex,job\nF,nurse\nM,baker\nF,\n"
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """Return a folder with a table, a local plan, and a central plan of four releases."""
     (tmp_path / "people.csv").write_text(CSV)
     (tmp_path / "local.json").write_bytes(small_plan().to_bytes())
     argv = [

@@ -1,5 +1,3 @@
-"""``calmstream changes`` on a broker in memory."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -19,7 +17,6 @@ Run = Callable[..., Done]
 
 
 def bench_of(plan: Plan, *windows: list[int], beside: Bench | None = None) -> Bench:
-    """Return a bench whose partitions have these reports, window after window."""
     bench = Bench(plan, beside, test_changes=True)
     for log in bench.logs:
         for number, cells in enumerate(windows):

@@ -1,5 +1,3 @@
-"""Check the command line: one clear line for every mistake, defaults, suggestions, completion."""
-
 from __future__ import annotations
 
 import json
@@ -253,7 +251,6 @@ def test_the_help_has_all_commands_in_groups_at_80_columns(command: Command) -> 
 
 
 def completed(line: str, path: Path) -> list[str]:
-    """Return what the shell offers after a line."""
     environment = {
         **os.environ,
         "_ARGCOMPLETE": "1",

@@ -1,5 +1,3 @@
-"""Check what a person reads about a device: what left, in words, what it cost, and what is next."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -22,8 +20,6 @@ RECORD = {"colour": "green", "size": "m", "flag": "1"}
 
 
 class Shown:
-    """A device in a file, and what the command prints about it."""
-
     def __init__(self, folder: Path, command: Command) -> None:
         self.path, self.plan, self._command = folder / "store", folder / "plan.json", command
         self.plan.write_bytes(PLAN.to_bytes())

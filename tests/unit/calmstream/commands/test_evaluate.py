@@ -1,5 +1,3 @@
-"""``calmstream evaluate``: remarks, ranges, streams of windows, and words that nobody listed."""
-
 from __future__ import annotations
 
 import json
@@ -15,7 +13,6 @@ from tests.unit.calmstream.conftest import Command, Refused
 
 @pytest.fixture
 def alike(tmp_path: Path) -> Path:
-    """Return records that are nearly even, so that hardly any method beats the uniform table."""
     path = tmp_path / "people.csv"
     path.write_text("a,b,c\n" + "\n".join(f"{i % 5},{i // 5 % 5},{i % 2}" for i in range(100)))
     return path
@@ -66,7 +63,6 @@ DAYS = 24
 
 @pytest.fixture(scope="module")
 def stream(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Return words about a table of 24 days of 400 records, which change on day 16."""
     dice, lines = np.random.default_rng(3), ["when,theme,region"]
     for day in range(DAYS):
         for theme in dice.random(400) < (0.3 if day < 16 else 0.6):

@@ -1,5 +1,3 @@
-"""Check an installation of a device: what needs the service says how to install it."""
-
 from __future__ import annotations
 
 import re
@@ -33,7 +31,6 @@ runpy.run_module("calmstream", run_name="__main__", alter_sys=True)
 
 
 def run(blocked: Iterable[str], *words: str) -> subprocess.CompletedProcess[str]:
-    """Run ``python -m calmstream`` in a process that cannot import some packages."""
     return subprocess.run(
         [sys.executable, "-c", BLOCKED, ",".join(blocked), *words],
         cwd=ROOT,
@@ -45,7 +42,6 @@ def run(blocked: Iterable[str], *words: str) -> subprocess.CompletedProcess[str]
 
 
 def refused(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the one line on stderr of a command that ended with 2."""
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
     text = done.stderr.strip()

@@ -1,5 +1,3 @@
-"""Check keys, certificates and signed plans on the command line, from the first key to a report."""
-
 from __future__ import annotations
 
 import json
@@ -35,7 +33,6 @@ Say = Callable[..., Done]
 
 @pytest.fixture
 def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> Say:
-    """Return a function that runs a command in an empty directory."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "domain.json").write_text(json.dumps(DOMAIN))
 
@@ -50,7 +47,6 @@ def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> Sa
 
 
 def operator(say: Say) -> None:
-    """Make root, key and certificate in the current directory."""
     for name in ("root", "key"):
         say("keys", "new", "--out", name)
     certify(say)

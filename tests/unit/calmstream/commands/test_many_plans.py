@@ -1,5 +1,3 @@
-"""Check what commands with folders of plans refuse, and what they print about plans."""
-
 from __future__ import annotations
 
 import base64

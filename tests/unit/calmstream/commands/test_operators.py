@@ -1,5 +1,3 @@
-"""Check what the operator's commands print, and what they refuse, without a broker."""
-
 from __future__ import annotations
 
 import io

@@ -1,5 +1,3 @@
-"""``calmstream plan``: what options carry, which loss must be confirmed, what is refused."""
-
 from __future__ import annotations
 
 import json

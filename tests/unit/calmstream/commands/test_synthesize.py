@@ -1,5 +1,3 @@
-"""``calmstream synthesize``: its records have the tables that questions are answered with."""
-
 from __future__ import annotations
 
 import csv
@@ -28,7 +26,6 @@ def bench() -> Bench:
 
 @pytest.fixture
 def synthesize(bench: Bench, tmp_path: Path, over: Over, command: Command) -> Any:
-    """Run the command over the bench's broker; return the file, and what was said."""
     where = over(bench.plan, bench.broker)
 
     def run(name: str, *words: str) -> tuple[Path, Done]:

@@ -1,5 +1,3 @@
-"""Check evaluations: equal data for all methods, pilots, reports one by one, and refusals."""
-
 from __future__ import annotations
 
 from dataclasses import asdict, replace

@@ -1,5 +1,3 @@
-"""Check what a plan promises: against simulated collections, and what a goal needs."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Check the measured errors of ranges, margins, means and medians."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,5 +1,3 @@
-"""Answers of the query command in all formats."""
-
 from __future__ import annotations
 
 import csv
@@ -85,7 +83,6 @@ def test_a_table_for_people_says_what_it_is_about() -> None:
 
 @pytest.fixture
 def asked(over: Over) -> tuple[object, ...]:
-    """The beginning of a command on a broker that holds two published windows."""
     bench = Bench(published_plan(groups=3))
     bench.close_all()
     bench.put_all()

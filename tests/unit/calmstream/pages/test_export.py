@@ -1,5 +1,3 @@
-"""Check that exported files contain the snapshots, cell by cell."""
-
 from __future__ import annotations
 
 import csv
@@ -35,7 +33,6 @@ SETS = [snapshot(0, [0, 1, 1, 2, 3]), snapshot(1, []), snapshot(2, [3, 3])]
 
 @pytest.fixture
 def export(over: Over, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Export:
-    """Export sets with the command to a file, and return its path."""
     where = (*over(PLAN, FaultyBroker()), "--output-namespace", "elsewhere")
 
     def run(sets: list[Snapshot], name: str, *words: str) -> Path:

@@ -1,5 +1,3 @@
-"""Check the statistics of published tables on the terminal and in exported files."""
-
 from __future__ import annotations
 
 import csv

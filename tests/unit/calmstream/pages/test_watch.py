@@ -1,5 +1,3 @@
-"""Check the output of `calmstream watch`: tables with error bars, live or one after another."""
-
 from __future__ import annotations
 
 import io
@@ -99,7 +97,6 @@ def test_a_large_table_shows_its_largest_cells_in_order() -> None:
 def watched(
     snapshots: Sequence[Snapshot], marginal: Sequence[str] | None = None, **given: Any
 ) -> str:
-    """Return what is printed, by default without a terminal."""
     out = io.StringIO()
     console = Console(**{"file": out, "width": 80, "color_system": None} | given)
     assert watch(snapshots, marginal, console=console) == len(snapshots)

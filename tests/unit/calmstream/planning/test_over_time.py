@@ -1,5 +1,3 @@
-"""What ``plan`` says about later windows."""
-
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,5 +1,3 @@
-"""Check that no file is an internal error: damaged tables are read, or refused in one line."""
-
 from __future__ import annotations
 
 import random

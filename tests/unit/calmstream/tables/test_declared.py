@@ -1,5 +1,3 @@
-"""Check the numbers that ``calmstream look --number`` declares."""
-
 from __future__ import annotations
 
 import json

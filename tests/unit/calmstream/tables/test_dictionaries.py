@@ -1,5 +1,3 @@
-"""Check data dictionaries of others: what is taken over, and what is listed."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Check the files that tables come in: what is read alike, and what is refused in one line."""
-
 from __future__ import annotations
 
 import gzip

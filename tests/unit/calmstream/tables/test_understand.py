@@ -1,5 +1,3 @@
-"""Check what columns are taken for: labels, their order, numbers, lists; and what is left out."""
-
 from __future__ import annotations
 
 import random

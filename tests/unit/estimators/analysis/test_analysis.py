@@ -1,5 +1,3 @@
-"""Check association, tests of independence and trees on tables with known answers."""
-
 from __future__ import annotations
 
 import math
@@ -104,7 +102,6 @@ def test_a_report_finds_the_dependent_pair(method: str) -> None:
     ["calm", "fc", "ft", "inp-ps", "am", "marg-rr", "inp-ht", "marg-ht", "characters"],
 )
 def test_covariances_are_those_of_many_runs(method: str) -> None:
-    """Compare every entry of the stated covariance with the empirical one: 5.5 standard errors."""
     domain = mixed_domain(2, 3, 2)
     n, runs = 4000, 400
     plan, _ = draft(domain, "1", n, 2, method)

@@ -60,7 +60,6 @@ def published(plan: Plan, tallies: Sequence[Tally]) -> list[MarginalRecord]:
 
 
 def without_each_group(plan: Plan, tallies: list[Tally]) -> Iterator[list[Tally]]:
-    """Yield the counts without the reports of one group, for every group."""
     nothing = empty_tallies(plan)
     for silent in range(len(tallies)):
         yield [nothing[g] if g == silent else tally for g, tally in enumerate(tallies)]

@@ -1,5 +1,3 @@
-"""Grouped, conditional and differing tables: what they are sums of, and their errors."""
-
 from __future__ import annotations
 
 from dataclasses import replace
@@ -27,7 +25,6 @@ DOMAIN = mixed_domain(3, 4, 2)
 
 
 def fitted(method: str, domain: Domain = DOMAIN, users: int = 60_000, seed: int = 1) -> Model:
-    """Return a model of tallies of a random population."""
     plan, _ = draft(domain, "2", users, 2, method)
     random = np.random.default_rng(seed)
     truth = random.dirichlet(np.full(domain.size(), 0.7)).reshape(domain.cardinalities)

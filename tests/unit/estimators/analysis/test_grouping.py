@@ -1,5 +1,3 @@
-"""Groups of labels, as people write them."""
-
 from __future__ import annotations
 
 import numpy as np
@@ -17,7 +15,6 @@ DOMAIN = Domain((REGION, AGE, YEARS, LEVEL))
 
 
 def groups(grouping: Grouping, attribute: Attribute) -> dict[str, list[str]]:
-    """Return the labels of each group by its name."""
     assert grouping.member.shape == (len(grouping.labels), attribute.cardinality)
     assert np.array_equal(grouping.member.sum(axis=0), np.ones(attribute.cardinality))
     return {

@@ -1,5 +1,3 @@
-"""Check means, quantiles, shares of ranges and rank correlations of ordered attributes."""
-
 from __future__ import annotations
 
 import math

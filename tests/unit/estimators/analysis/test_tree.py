@@ -1,5 +1,3 @@
-"""The joint distribution of a dependence tree, against full enumeration and against samples."""
-
 from __future__ import annotations
 
 from itertools import combinations, product
@@ -27,7 +25,6 @@ def any_joint(seed: int) -> np.ndarray:
 
 
 def whole(tree: TreeDistribution) -> np.ndarray:
-    """Return the joint distribution, one cell after another."""
     out = np.empty(SHAPE)
     for cell in product(*map(range, SHAPE)):
         given = (0 if b.parent is None else cell[b.parent] for b in tree.branches)

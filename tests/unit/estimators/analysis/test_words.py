@@ -1,5 +1,3 @@
-"""Shares of words against their formula, with and without the words that were not listed."""
-
 from __future__ import annotations
 
 import numpy as np

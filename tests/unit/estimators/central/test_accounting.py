@@ -1,5 +1,3 @@
-"""Check the privacy accounting of the central model, and the ledger that adds it up."""
-
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,5 +1,3 @@
-"""Candidates of DP Marginals: exactly the possible ones, never too many, of what is public."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -1,5 +1,3 @@
-"""Check the exact noise and the exact quantile: their distributions, without floating point."""
-
 from __future__ import annotations
 
 from fractions import Fraction

@@ -1,5 +1,3 @@
-"""Check the records of the releases topic, and that nothing in the topic stops a reader."""
-
 from __future__ import annotations
 
 from fractions import Fraction
@@ -33,7 +31,6 @@ def released(one: Level) -> tuple[Release, list[list[str]]]:
 
 
 def records(nonce: str = NONCE, window: int = 0) -> list[bytes]:
-    """Claim, level and manifest."""
     one = level()
     whole, texts = released(one)
     return [

@@ -48,7 +48,6 @@ def one_view(
 
 
 def mixed(n: int, pi: Any, generator: np.random.Generator, epsilon: str = "1") -> Source:
-    """Return a source of three views, by three mechanisms."""
     views = (
         observed({"name": "oue", "cells": 6}, n, pi, generator, epsilon=epsilon),
         observed({"name": "subset-selection", "cells": 3, "size": 1}, n // 2, pi, generator, (0,)),
@@ -76,7 +75,6 @@ def test_one_covering_view_of_equal_plans_gives_pearsons_statistic() -> None:
 
 
 def test_the_fit_is_the_best_linear_one() -> None:
-    """Stack all equations and solve them by least squares of whitened rows."""
     generator = np.random.default_rng(2)
     pieces, rows, right = [], [], []
     for size in (5, 3, 4):

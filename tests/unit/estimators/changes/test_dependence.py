@@ -1,5 +1,3 @@
-"""The test of dependence in tables of two, three and four attributes."""
-
 from __future__ import annotations
 
 from functools import reduce
@@ -55,7 +53,6 @@ def test_a_set_counts_only_with_all_its_parts() -> None:
 
 
 def window(table: Floats, generator: np.random.Generator, name: str = "grr") -> Source:
-    """Return reports of all attributes at once."""
     attributes = int(np.log2(len(table)))
     mechanism = build({"name": name, "cells": len(table)}, "1")
     counts = mechanism.draw_tally(generator.multinomial(N, table), generator)

@@ -1,5 +1,3 @@
-"""Tests of change for the plans of every method that may collect."""
-
 from __future__ import annotations
 
 from itertools import combinations

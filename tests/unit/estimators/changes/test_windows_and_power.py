@@ -1,5 +1,3 @@
-"""Which windows share devices, and the power of the test of a table."""
-
 from __future__ import annotations
 
 import numpy as np

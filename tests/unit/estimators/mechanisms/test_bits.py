@@ -1,5 +1,3 @@
-"""Check packed rows of bits: their layout in a record, and counting for all sizes."""
-
 from __future__ import annotations
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Check the choice of a mechanism: CALM's rule, recommended parameters, smallest exact error."""
-
 from __future__ import annotations
 
 from math import exp

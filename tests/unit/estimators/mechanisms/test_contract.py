@@ -22,7 +22,6 @@ UNEVEN = [key for key in EXACT if EXAMPLES[key]["name"] != "product-grr"]
 
 
 def answers(mechanism: Mechanism) -> Floats:
-    """Return the estimate from each output alone: shape (outputs, cells)."""
     return np.array([mechanism.estimate(tally, 1) for tally in output_tallies(mechanism)])
 
 

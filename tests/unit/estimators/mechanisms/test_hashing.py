@@ -1,5 +1,3 @@
-"""Check the hash functions of the wire format against fixed values."""
-
 from __future__ import annotations
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Check the designs of all methods: what they collect, describe and refuse."""
-
 from __future__ import annotations
 
 from math import comb

@@ -1,5 +1,3 @@
-"""Causes are shown where pairs prove them, with their shares, and nowhere else."""
-
 from __future__ import annotations
 
 import numpy as np

@@ -17,7 +17,6 @@ KINDS = [(2, 2, 2, 2), (3, 2, 4)]
 
 
 def _problem(cards: tuple[int, ...]) -> tuple[Posterior, State]:
-    """Statistics drawn at random, with triples and, of labels, one sign."""
     random, layout = np.random.default_rng(1), Layout(cards)
     size, apart = layout.size, layout.owner[:, None] != layout.owner
     products = random.normal(size=(size, size)) * 0.2 * apart

@@ -1,5 +1,3 @@
-"""Check designs: expected errors against sums over views, shares, regrets, and what plans hold."""
-
 from __future__ import annotations
 
 from itertools import combinations

@@ -1,5 +1,3 @@
-"""Check the noise-aware method as a whole, from request to tables."""
-
 from __future__ import annotations
 
 from dataclasses import replace

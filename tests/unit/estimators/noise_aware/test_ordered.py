@@ -1,5 +1,3 @@
-"""Check which attributes have an order, and what an order does to answers."""
-
 from __future__ import annotations
 
 from dataclasses import replace

@@ -59,7 +59,6 @@ def test_statistics_have_the_stated_variance(epsilon: str, cells: int) -> None:
 def test_independent_pairs_are_rejected_as_often_as_stated(
     cards: tuple[int, ...], epsilon: str
 ) -> None:
-    """Check the unbiased test of independence: its size, and a bit that copies another one."""
     plan, layout, n = plan_for(domain_of(*cards), epsilon, 20_000, 2), Layout(cards), 20_000
     rejected = {0.0: 0, 0.4: 0}
     for copied in rejected:

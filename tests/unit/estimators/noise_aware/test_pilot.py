@@ -1,8 +1,3 @@
-"""Check the noise-aware method after a pilot, a first collection by some of the devices.
-
-Its counts become parameters of the plan and part of the totals.
-"""
-
 from __future__ import annotations
 
 from itertools import combinations
@@ -30,7 +25,6 @@ METHOD = NoiseAware()
 def taught(
     cards: tuple[int, ...], codes: np.ndarray, epsilon: str = "1", method: str = "noise-aware"
 ) -> tuple[Plan, list[Tally], dict[str, Any]]:
-    """Return a pilot, its counts, and the parameters it gives."""
     pilot, _ = draft(domain_of(*cards), epsilon, len(codes), 2, method, name="pilot")
     tallies = tallies_of(pilot, codes, 1)
     return pilot, tallies, METHOD.follow(pilot, tallies)

@@ -24,7 +24,6 @@ def _pick(random: np.random.Generator, grid: np.ndarray, log_weight: np.ndarray)
 
 
 def _moments_of_the_prior(random: np.random.Generator) -> tuple[np.ndarray, ...]:
-    """Return means and second moments of drawn causes, and the deviations of residuals."""
     scale = _pick(random, SCALES, -0.5 * np.square(np.log(SCALES / 0.5)))
     fields = np.clip(random.normal(), -3, 3) + scale * random.standard_t(6.0, size=BITS)
     loadings = np.zeros((CAUSES, BITS))

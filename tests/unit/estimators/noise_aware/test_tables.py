@@ -1,5 +1,3 @@
-"""Check tables of causes against enumeration of states, and their errors."""
-
 from __future__ import annotations
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Check covering designs (sets of attributes that contain all sets of k) and balanced choices."""
-
 # ruff: noqa: E741 - l is the papers' symbol
 from __future__ import annotations
 

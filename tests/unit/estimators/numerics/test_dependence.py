@@ -1,5 +1,3 @@
-"""The standard error of Cramér's V, against derivatives by differences and against drawn tables."""
-
 from __future__ import annotations
 
 from math import inf
@@ -14,7 +12,6 @@ SHAPES = [(2, 2), (3, 4), (5, 2)]
 
 
 def dependent(shape: tuple[int, int], seed: int) -> Floats:
-    """Return a table with a clear dependence."""
     cells = np.random.default_rng(seed).dirichlet(np.full(shape[0] * shape[1], 2.0)).reshape(shape)
     for i in range(min(shape)):
         cells[i, i] += 0.3

@@ -1,5 +1,3 @@
-"""Check the Walsh-Hadamard transform against its matrix, for short and long tables."""
-
 from itertools import product
 
 import numpy as np
@@ -9,7 +7,6 @@ from calmstream.estimators.numerics.hadamard import LEAST_TURNED, signs, transfo
 
 
 def matrix(size: int) -> np.ndarray:
-    """Return (-1)^parity(a & x) for all a and x."""
     cells = np.arange(size)
     return signs(cells[:, None] & cells)
 

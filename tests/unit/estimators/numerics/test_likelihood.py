@@ -1,5 +1,3 @@
-"""Check the maximum likelihood of a randomised table, by both stop rules."""
-
 from __future__ import annotations
 
 import numpy as np
@@ -26,7 +24,6 @@ def likelihood(
 @pytest.mark.parametrize("shape", [(2, 2), (3, 4), (2, 2, 2)])
 @pytest.mark.parametrize("gap", [0.02, 0.2, 0.7])
 def test_no_other_table_is_more_likely(shape: tuple[int, ...], gap: float) -> None:
-    """Check that random tables, tables near the answer and many EM steps gain at most 0.01."""
     generator = np.random.default_rng(3)
     n = 5000
     factors = channels(gap, *shape)

@@ -1,5 +1,3 @@
-"""Check maximum-entropy tables against an independent solver."""
-
 from __future__ import annotations
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Check CALM: its parameters, its design, its answers, and their variances."""
-
 # ruff: noqa: E741 - l is the papers' symbol
 from __future__ import annotations
 

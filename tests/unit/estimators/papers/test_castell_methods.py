@@ -1,5 +1,3 @@
-"""Plans of the product methods: what they keep, spend, answer and refuse."""
-
 from __future__ import annotations
 
 import numpy as np

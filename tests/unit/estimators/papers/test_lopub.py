@@ -1,5 +1,3 @@
-"""LoPub's filters, exact privacy loss, Lasso from counters, and errors."""
-
 from __future__ import annotations
 
 from fractions import Fraction

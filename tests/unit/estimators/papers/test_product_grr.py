@@ -1,5 +1,3 @@
-"""Exact privacy loss, division of epsilon, tables and refusals of GRR on blocks."""
-
 from __future__ import annotations
 
 from fractions import Fraction

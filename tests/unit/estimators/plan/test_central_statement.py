@@ -59,7 +59,6 @@ def collections(rows: np.ndarray) -> dict[Histogram, float]:
 
 
 def hockey_stick(one: dict[Histogram, float], other: dict[Histogram, float], e: float) -> float:
-    """Return the larger of the two divergences at this epsilon."""
     ratio = exp(e)
     keys = set(one) | set(other)
     there = sum(max(one.get(k, 0.0) - ratio * other.get(k, 0.0), 0.0) for k in keys)
@@ -68,7 +67,6 @@ def hockey_stick(one: dict[Histogram, float], other: dict[Histogram, float], e: 
 
 
 def true_delta(rows: np.ndarray, others: list[int], pair: tuple[int, int], e: float) -> float:
-    """Return the divergence of two collections that differ in the record of one device."""
     one, other = (collections(rows[[x, *others]]) for x in pair)
     return hockey_stick(one, other, e)
 
@@ -175,7 +173,6 @@ def test_two_records_are_more_than_one() -> None:
 
 @pytest.mark.slow
 def test_delta_is_at_most_a_tenth_of_a_report() -> None:
-    """Condition (f)."""
     for reports in (1_000, 10**5, 10**6):
         found = stated(plan(), reports, reports)
         assert found.delta <= min(1 / (10 * found.n), 1e-6)

@@ -1,5 +1,3 @@
-"""Check the stated privacy loss of a device, and that no history of reports exceeds it."""
-
 from __future__ import annotations
 
 from decimal import Decimal
@@ -56,7 +54,6 @@ def test_losses_by_hand(
 def test_no_device_loses_more_in_any_year(
     w: int, days: int, windows: int, secret: bytes, skipped: set[int]
 ) -> None:
-    """Check devices that are awake in any windows, in every year that ends with a report."""
     plan = make_plan(guarantee=w_event(w), window=days * DAY, windows=windows)
     store, ends = MemoryStore(DeviceState(secret)), []
     for window in set(range(windows)) - skipped:

@@ -1,5 +1,3 @@
-"""Check the counts of earlier plans in a plan's parameters: what is refused, and where."""
-
 from __future__ import annotations
 
 import copy
@@ -23,7 +21,6 @@ METHOD = NoiseAware()
 
 
 def taught() -> dict[str, Any]:
-    """Return the parameters that a pilot of 500 devices over three attributes gives."""
     pilot, _ = draft(domain_of(2, 3, 2), "1", 500, 2, "noise-aware", name="pilot")
     codes = np.zeros((500, 3), np.uint16)
     return METHOD.follow(pilot, collect(pilot, codes, np.random.SeedSequence(1), exact=True))

@@ -1,5 +1,3 @@
-"""Check the plan document: what is refused, with which message, and its digest."""
-
 from __future__ import annotations
 
 import copy
@@ -121,7 +119,6 @@ def test_what_is_no_plan_at_all(raw: bytes) -> None:
     [("epsilon", b'"epsilon":"9",'), ("name", b'"name":"test",'), ("share", b'"share":7,')],
 )
 def test_a_field_may_not_stand_twice(plan: Plan, field: str, again: bytes) -> None:
-    """Check fields with equal values too, and fields of inner objects."""
     raw = plan.to_bytes()
     place = raw.index(b'"' + field.encode() + b'":')
     with pytest.raises(PlanError, match=f"plan: field '{field}' stands twice"):

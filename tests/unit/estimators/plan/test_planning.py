@@ -1,5 +1,3 @@
-"""Check which requests become plans and which are refused, and the registry of methods."""
-
 from __future__ import annotations
 
 from dataclasses import replace

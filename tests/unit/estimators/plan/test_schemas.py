@@ -1,5 +1,3 @@
-"""Check the JSON schemas: what the code writes is valid, and what it refuses is not."""
-
 from __future__ import annotations
 
 import copy
@@ -46,8 +44,6 @@ def test_plans_of_every_method_are_valid_and_read_as_written(method: str) -> Non
 
 
 def put(*path: Any) -> Callable[[dict[str, Any]], None]:
-    """Set the value at a path; the last item is the value."""
-
     def change(document: dict[str, Any]) -> None:
         *way, last, value = path
         place: Any = document

@@ -1,5 +1,3 @@
-"""Check the stated sizes of state records and of kept counts against records."""
-
 from __future__ import annotations
 
 import numpy as np
@@ -64,7 +62,6 @@ BROKER_BYTES = 70
 
 
 def drawn(plan: Plan, group: int, windows: int, random: np.random.Generator) -> Tally:
-    """Draw a tally of so many windows from random populations."""
     mechanism, shares = plan.mechanisms[group], plan.groups[group].shares
     n = random.poisson([windows * plan.users * share / plan.total_share for share in shares])
     tables = random.dirichlet(np.full(mechanism.cells, 0.5), len(n))
