@@ -15,7 +15,7 @@ import numpy as np
 
 from calmstream import arguments, result_options
 from calmstream.consumer.read.changes import Changes, changes, changes_of_plans, with_modelled
-from calmstream.consumer.read.history import Counted
+from calmstream.consumer.read.kept import Counted
 from calmstream.estimators.changes import ComparedTable
 from calmstream.estimators.changes.compare import ALPHA
 from calmstream.estimators.domain import Domain

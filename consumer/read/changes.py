@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from calmstream.common.errors import InvalidInput
-from calmstream.consumer.read.history import DEPENDENT, Counted, History
+from calmstream.consumer.read.history import History
+from calmstream.consumer.read.kept import DEPENDENT, Counted
 from calmstream.consumer.read.ranges import PREVIOUS, NoAnswer, Windows
 from calmstream.consumer.subscribe.frame import Frame, FrameColumns
 from calmstream.estimators.analysis.grouped import difference

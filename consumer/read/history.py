@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import SystemClock
-from calmstream.common.errors import FatalError, InvalidInput
-from calmstream.consumer.read.kept import KeptCounts
+from calmstream.common.errors import InvalidInput
+from calmstream.consumer.read.kept import DEPENDENT, Counted, KeptCounts
 from calmstream.consumer.read.ranges import NoAnswer, Windows, read_windows
 from calmstream.consumer.subscribe.assembler import Table
 from calmstream.consumer.subscribe.frame import FrameColumns
 from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE, connected, plan_names
-from calmstream.estimators import methods
-from calmstream.estimators.analysis.grouped import (
-    GroupedTable,
-    conditional,
-    difference,
-    first_groups,
-    grouped,
-)
-from calmstream.estimators.analysis.grouping import Grouping, Groups, of_question
-from calmstream.estimators.analysis.poisoning import examine
-from calmstream.estimators.domain import Domain
-from calmstream.estimators.methods.base import Model
+from calmstream.estimators.analysis.grouped import GroupedTable, difference
+from calmstream.estimators.analysis.grouping import Groups
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
-from calmstream.estimators.tracking.tracker import Current
 from calmstream.estimators.wire.snapshot import Revision
-
-RANGES = 8  # ranges of windows whose counts and models are kept, the last used ones
-SUSPICIOUS = "suspicious"
-DEPENDENT = "dependent"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,57 +65,6 @@ class Answer(Table):
         return found._replace(about=(" minus ".join(map(str, self.windows)), *found.about))
 
 
-@dataclass(frozen=True, eq=False)
-class Counted:
-    """The counts of some windows: one tally per group, flags of the reports, and what fits them."""
-
-    plan: Plan
-    windows: Windows
-    revision: Revision
-    tallies: tuple[Tally, ...]
-    flags: tuple[str, ...]
-    now: Current | None  # of `current` windows; it is fitted instead of the tallies
-
-    @cached_property
-    def model(self) -> Model:
-        if self.now is not None:
-            return self.now.model(self.plan)
-        return methods.fit(self.plan, self.tallies, total=self.windows.total)
-
-    def table(
-        self,
-        attributes: Sequence[str],
-        group: Groups = "",
-        *,
-        given: Sequence[str] = (),
-        where: Groups = "",
-    ) -> GroupedTable:
-        """Return a table with its covariance, without the flags of the reports."""
-        domain = self.plan.domain
-        groupings, only = part_of(domain, attributes, group, given, where)
-        names, given = list(dict.fromkeys((*attributes, *only))), (*given, *only)
-        found = grouped(self.model, domain, names, groupings)
-        return first_groups(conditional(found, given), only) if given else found
-
-
-def part_of(
-    domain: Domain,
-    attributes: Sequence[str],
-    group: Groups = "",
-    given: Sequence[str] = (),
-    where: Groups = "",
-) -> tuple[dict[int, Grouping], tuple[str, ...]]:
-    """Check what a table is asked for, and return its groupings and the attributes of ``where``."""
-    groupings, only = of_question(group, where, domain)
-    if given and not (set(given) < set(attributes) and len(set(given)) == len(given)):
-        raise InvalidInput("given: name some, not all, of the attributes that are asked for, once")
-    if twice := [name for name in given if name in only]:
-        raise InvalidInput(f"where: {twice[0]!r} is given as well; leave it out of one of them")
-    if only and {*given, *only} >= set(attributes):
-        raise InvalidInput("where: an attribute must be left to ask about")
-    return groupings, only
-
-
 class History:
     """Answers questions about any windows of a plan. Not safe for use from several threads.
 
@@ -161,7 +93,6 @@ class History:
         names = plan_names(plan, namespace, output_namespace)
         self._kept = KeptCounts(plan, transport, names, SystemClock())
         self._stack.callback(self._kept.close)
-        self._counted: OrderedDict[tuple[Windows, Revision], Counted] = OrderedDict()
         self._read = False
 
     def __enter__(self) -> Self:
@@ -267,49 +198,11 @@ class History:
             if newest is None:
                 raise NoAnswer("not_final", "no window is final yet")
             windows = read_windows(windows, self.plan, newest, after)
-        place = (windows, self._kept.revision(windows.last))
-        if place not in self._counted:
-            self._counted[place] = self._count(windows)
-            while len(self._counted) > RANGES:
-                self._counted.popitem(last=False)
-        self._counted.move_to_end(place)
-        return self._counted[place]
+        return self._kept.counted(windows)
 
     def window_counts(self, window: int) -> list[Tally]:
         """Return the counts of one kept window, one tally per group."""
         return self._kept.tallies(window)[0]
-
-    def _count(self, windows: Windows) -> Counted:
-        now = None
-        if windows.current:
-            self._kept.tallies(windows.last)  # for its error
-            now = self._kept.current(windows.last)
-        tallies = self._tallies(windows) if now is None else now.reduced()
-        if not any(tally.reports for tally in (tallies if now is None else now.tallies)):
-            raise NoAnswer("no_reports", f"{windows} received no reports")
-        flags = []
-        forged = any(self._kept.suspicious(w) for w in range(windows.first, windows.last + 1))
-        # What a discount leaves of forged counts looks like no forged window.
-        if not (forged or windows.current):
-            forged = examine(self.plan, tallies, len(windows)).suspicious
-        if forged:
-            flags.append(SUSPICIOUS)
-        if 1 < self.plan.guarantee.windows < len(windows):
-            flags.append(DEPENDENT)
-        revision = self._kept.revision(windows.last)
-        return Counted(self.plan, windows, revision, tuple(tallies), tuple(flags), now)
-
-    def _tallies(self, windows: Windows) -> list[Tally]:
-        """Take the difference of two totals where both are kept; else add all windows."""
-        own, last = self._kept.tallies(windows.last)
-        if windows.first in (0, windows.last):
-            return own if windows.first else last
-        if self._kept.kept(windows.first - 1):
-            before = self._kept.tallies(windows.first - 1)[1]
-            return [_minus(a, b) for a, b in zip(last, before, strict=True)]
-        for window in range(windows.first, windows.last):
-            own = [a + b for a, b in zip(own, self.window_counts(window), strict=True)]
-        return own
 
 
 def _answer(found: GroupedTable, *sides: Counted, more: tuple[str, ...] = ()) -> Answer:
@@ -335,10 +228,3 @@ def _may_repeat(period: int, one: Windows, other: Windows) -> bool:
     gap = max(one.first, other.first) - min(one.last, other.last)
     # Distances of a window of one to a window of the other: gap to span.
     return gap <= period * (span // period)
-
-
-def _minus(total: Tally, earlier: Tally) -> Tally:
-    found = Tally(total.n - earlier.n, total.counts - earlier.counts)
-    if (found.n < 0).any() or (found.counts < 0).any():
-        raise FatalError("running totals in the counts topic decrease: they are of two logs")
-    return found

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from calmstream.common.errors import InvalidInput
-from calmstream.consumer.read.history import Answer, History, part_of
+from calmstream.consumer.read.history import Answer, History
+from calmstream.consumer.read.kept import part_of
 from calmstream.consumer.read.ranges import TOTAL, Windows
 from calmstream.consumer.read.summary import Summary, split, summary
 from calmstream.consumer.read.words import given_place, word_shares

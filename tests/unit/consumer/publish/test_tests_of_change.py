@@ -11,8 +11,9 @@ from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.publish import build, change_tests
 from calmstream.consumer.publish.follower import UnfinishedWindows
 from calmstream.consumer.publish.session import PublishingSession
-from calmstream.consumer.read import history
+from calmstream.consumer.read import kept as kept_counts
 from calmstream.consumer.read.changes import changes
+from calmstream.consumer.read.history import History
 from calmstream.estimators.analysis.poisoning import Examination
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
@@ -39,8 +40,8 @@ def shown(one: Bench, session: PublishingSession, against: str) -> list[float | 
 
 
 def asked(one: Bench, window: int, against: str) -> list[float]:
-    with history.History(one.plan, one.broker, namespace=one.names.namespace) as kept:
-        found = changes(kept, str(window), against).comparison
+    with History(one.plan, one.broker, namespace=one.names.namespace) as history:
+        found = changes(history, str(window), against).comparison
     return [found.tested, found.changed, found.smallest]
 
 
@@ -130,15 +131,15 @@ def test_counts_are_examined_as_those_of_their_number_of_windows(
 
         return examined
 
-    for module in (build, history):
+    for module in (build, kept_counts):
         monkeypatch.setattr(module, "examine", recording(module.__name__.split(".")[-1]))
     one = bench(4)
     work(one.publication())
-    with history.History(one.plan, one.broker, namespace=one.names.namespace) as kept:
-        kept.ask(["a0"], "1..3")
+    with History(one.plan, one.broker, namespace=one.names.namespace) as history:
+        history.ask(["a0"], "1..3")
     each = min(reports for _, reports, _ in seen)
     assert {(where, windows) for where, _, windows in seen} == {
         *(("build", windows) for windows in (1, 2, 3, 4)),
-        ("history", 3),
+        ("kept", 3),
     }
     assert all(reports == windows * each for _, reports, windows in seen)

@@ -9,7 +9,6 @@ import pytest
 
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, ForeignRecord, InvalidInput, PlanError
-from calmstream.consumer.read import history as module
 from calmstream.consumer.read.history import History
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.subscribe import plan_names
@@ -80,7 +79,7 @@ def test_after_a_window_that_is_not_kept_windows_are_added() -> None:
     with asking(bench) as history:
         table = history.ask(["a0"], "1..2").table
         del history._kept._records[0]
-        history._counted.clear()
+        history._kept._counted.clear()
         assert np.array_equal(history.ask(["a0"], "1..2").table, table)
 
 
@@ -142,7 +141,7 @@ def test_a_range_is_fitted_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -
             fits.append(given)
             return real.fit(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(module.methods, "get", lambda _name: Counting())
+    monkeypatch.setattr(methods, "get", lambda _name: Counting())
     with asking(bench) as history:
         history.ask(["a0"], "1..2")
         once = len(fits)
