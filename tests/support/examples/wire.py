@@ -3,7 +3,7 @@
     python -m tests.support.examples.wire > docs/wire-examples.json
 
 The expected values of the file are the contract with edges in other languages: once published they
-may only be added to. The test recomputes them with code that shares nothing with the product.
+may only be added to. The edge in TypeScript answers them with code of its own.
 """
 
 from __future__ import annotations

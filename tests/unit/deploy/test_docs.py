@@ -9,6 +9,7 @@ import math
 import re
 import shlex
 import struct
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from calmstream.broker.topic_facts import RETENTION_MARGIN_MS
 from calmstream.cli import parse
 from calmstream.commands.device import decoded
 from calmstream.common.errors import Reason
+from calmstream.estimators.mechanisms import registry
 from calmstream.estimators.mechanisms.grr import GRR
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.recorded import MAX_DAYS
@@ -30,6 +32,7 @@ from calmstream.estimators.wire.report import decode_report
 from calmstream.producer.device.events import MAX_BYTES
 from calmstream.producer.device.history import MAX_HISTORY_BYTES, MAX_SENT
 from tests.support.docs import ROOT, blocks, commands, run_script
+from tests.support.examples import wire
 
 DOCS = ROOT / "docs"
 PAGES = [
@@ -143,7 +146,17 @@ def test_the_snapshot_examples_fit_the_schema() -> None:
         jsonschema.validate(json.loads(text), schema)
 
 
-# The wire examples, recomputed with nothing of the product's own code
+# The wire examples, which the edge in TypeScript answers alike with code of its own
+
+
+def test_the_product_makes_the_same_examples() -> None:
+    assert wire.document() == EXAMPLES
+
+
+def test_every_mechanism_has_examples() -> None:
+    counted = Counter(case["mechanism"] for case in EXAMPLES["reports"]["cases"])
+    assert set(counted) == set(registry.names())
+    assert min(counted.values()) >= 4
 
 
 def test_the_digest() -> None:
