@@ -46,7 +46,7 @@ class RoleHealth:
         self._not_ready = "starting"
         self._fault = ""
         self._silent: Callable[[], float] = lambda: 0.0
-        self._plans: Mapping[str, Verdict] = {}
+        self._troubles: Mapping[str, str] = {}
         self._joined_at = clock.monotonic()
         self._joined_once = False
 
@@ -97,18 +97,15 @@ class RoleHealth:
         with self._lock:
             return self._silent()
 
-    def note_plans(self, verdicts: Mapping[str, Verdict]) -> None:
-        """Note the state of each plan, for a role of many plans; no verdict of the role changes."""
-        with self._lock:
-            self._plans = verdicts
-
     def troubled(self, plans: Mapping[str, str]) -> None:
-        self.note_plans({plan: Verdict(False, why) for plan, why in plans.items()})
+        """Note which of many plans are not well, and why; the verdict on the role stays."""
+        with self._lock:
+            self._troubles = plans
 
     @property
-    def plans(self) -> Mapping[str, Verdict]:
+    def troubles(self) -> Mapping[str, str]:
         with self._lock:
-            return self._plans
+            return self._troubles
 
     def live(self) -> Verdict:
         with self._lock:
@@ -144,8 +141,7 @@ def health_app(registry: CollectorRegistry, roles: Iterable[RoleHealth]) -> Hand
         lines = []
         for role, verdict in zip(all_roles, verdicts, strict=True):
             lines.append(f"{role.name}: {verdict.detail}\n")
-            plans = role.plans.items()
-            lines += [f"  {plan}: {one.detail}\n" for plan, one in plans if not one.well]
+            lines += [f"  {plan}: {why}\n" for plan, why in role.troubles.items()]
         status = 200 if all(verdict.well for verdict in verdicts) else 503
         return _answer(status, "".join(lines).encode())
 

@@ -255,20 +255,22 @@ class PlansRole:
             return
         self._report_at = now + _REPORT_SECONDS
         starting = 0
-        verdicts = {}
+        troubles: dict[str, str] = {}
         silences = []
         for served in self._served.values():
             if served.state is PlanState.WORKING:
                 silences.append(served.silent_seconds())
             starting += served.state is PlanState.WAITING
-            verdicts[plan_label(served.plan)] = served.verdict()
+            verdict = served.verdict()
+            if not verdict.well:
+                troubles[plan_label(served.plan)] = verdict.detail
             if not served.given_back:
                 served.metrics.set(self._kind.quarantined, served.at_fault())
         self._silent_seconds = min(silences, default=0.0)
-        self.health.note_plans(verdicts)
+        self.health.troubled(troubles)
         if starting:
-            self.health.not_ready(f"starting {starting} of {len(verdicts)} plans")
-        elif verdicts and not any(verdict.well for verdict in verdicts.values()):
-            self.health.not_ready(f"none of {len(verdicts)} plans is served")
+            self.health.not_ready(f"starting {starting} of {len(self._served)} plans")
+        elif troubles and len(troubles) == len(self._served):
+            self.health.not_ready(f"none of {len(troubles)} plans is served")
         else:
             self.health.ready()

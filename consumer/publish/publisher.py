@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 
-from calmstream.broker.topic_facts import verify_topics
 from calmstream.broker.transport import Broker, Partition
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.consumer.metrics.publisher import ACTIVE, FAILURES, not_active
@@ -63,10 +62,8 @@ class Publisher:
 
     def start(self, stop: threading.Event) -> None:
         context, self._context.stop = self._context, stop
-        topics, plan, names = self._broker.topics(), context.plan, context.names
-        found = context.retry("the broker", lambda: verify_topics(plan, names, topics))
-        self._watch = context.watch(topics, found)
-        context.retry("joining the group", lambda: self._member.subscribe([names.state]))
+        self._watch = context.watch(self._broker.topics())
+        context.retry("joining the group", lambda: self._member.subscribe([context.names.state]))
 
     def turn(self) -> bool:
         """Do one round; repeat what fails. Return whether more may be due at once."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
@@ -11,8 +11,9 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from calmstream.broker.names import TopicNames
+from calmstream.broker.topic_facts import verify_topics
 from calmstream.broker.topic_watch import TopicWatch, watch_plan
-from calmstream.broker.transport import TopicInfo, Topics
+from calmstream.broker.transport import Topics
 from calmstream.common.clock import Clock
 from calmstream.common.errors import RecoverableError
 from calmstream.common.health import RoleHealth
@@ -91,8 +92,9 @@ class PlanContext(Generic[C]):
         budget = RetryBudget(self.clock, self.config.retry_seconds)
         return budget.call(what, call, pause_seconds=_RETRY_PAUSE, failed=failed)
 
-    def watch(self, topics: Topics, found: Mapping[str, TopicInfo]) -> TopicWatch:
-        """Return the watch of the topics that the worker has found."""
+    def watch(self, topics: Topics, used: Collection[str] | None = None) -> TopicWatch:
+        """Verify the topics that the worker uses, or all of the plan, and return their watch."""
+        found = self.retry("the broker", lambda: verify_topics(self.plan, self.names, topics, used))
         return watch_plan(
             self.plan,
             self.names,

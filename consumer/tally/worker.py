@@ -9,7 +9,6 @@ from contextlib import ExitStack, suppress
 
 import numpy as np
 
-from calmstream.broker.topic_facts import verify_topics
 from calmstream.broker.transport import Broker, Chunk, Partition, Record
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.common.metric_definition import MetricDefinition
@@ -63,11 +62,11 @@ class TallyWorker:
         """Verify the topics, open the clients, connect the parts and join the group."""
         context = self._context
         context.stop = stop or threading.Event()
-        plan, names, config = context.plan, context.names, context.config
+        names = context.names
         used = (*names.all_reports, names.state, names.dead_letters)
         with ExitStack() as undo:
             self.topics = topics = self._broker.topics()
-            found = context.retry("the broker", lambda: verify_topics(plan, names, topics, used))
+            self._topic_watch = context.watch(topics, used)
             self._reader = self._broker.reader()
             undo.callback(self._reader.close)
             self._sink = sink = self._broker.sink()
@@ -78,10 +77,9 @@ class TallyWorker:
             member = self._broker.group_reader(names.group("tally"))
             undo.callback(member.close, 0.0)
             self.membership = membership = Membership(member, context)
-            self._topic_watch = context.watch(topics, found)
             self._outbox = WriteOutbox(context, sink, membership.guard)
             self._ticker = Ticker(context, sink, membership.guard)
-            self._ends = EndWatch(topics, context.clock, config.topic_check_seconds)
+            self._ends = EndWatch(topics, context.clock, context.config.topic_check_seconds)
             self._restorer = Restorer(
                 context, self._reader, topics, self._ends, membership.keep_alive_or_stop
             )

@@ -6,7 +6,6 @@ import contextlib
 import queue
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import structlog
 
@@ -35,14 +34,6 @@ _LOST = {
 }
 
 
-@dataclass(slots=True)
-class _PlanQueue:
-    """The batches of one plan that wait, and the sender of the others."""
-
-    sender: BatchSender
-    waiting: deque[EncodedBatch] = field(default_factory=deque)
-
-
 class BatchDelivery:
     """Sends what the committer has sealed, of all plans, over one connection.
 
@@ -66,7 +57,8 @@ class BatchDelivery:
         self._names = names
         self._clock = clock
         self._stop_at: float | None = None
-        self._queues: dict[str, _PlanQueue] = {}
+        # By plan the sender of its batches, and those that wait for it.
+        self._plans: dict[str, tuple[BatchSender, deque[EncodedBatch]]] = {}
         self._sink: Sink | None = None
         self._attempted_at = -CONNECT_SECONDS
         self._failed_at: float | None = None  # the latest error, while sending fails
@@ -91,13 +83,13 @@ class BatchDelivery:
             while True:
                 batch = self._committer.sealed.get(timeout=seconds)
                 seconds, digest = 0.0, batch.plan.digest
-                if digest not in self._queues:
-                    self._queues[digest] = self._queue(batch.plan)
-                self._queues[digest].waiting.append(batch)
+                if digest not in self._plans:
+                    self._plans[digest] = self._sender(batch.plan), deque()
+                self._plans[digest][1].append(batch)
         self.turned = self._clock.monotonic()
         self._connect_if_due()
-        sent = [self._step(each) for each in self._queues.values()]
-        failing = any(each.sender.failing for each in self._queues.values())
+        sent = [self._step(*each) for each in self._plans.values()]
+        failing = any(sender.failing for sender, _ in self._plans.values())
         if any(sent) and self._failed_at not in (None, self.turned) and not failing:
             self._failed_at = None
             _LOG.info("sending works again")
@@ -110,7 +102,7 @@ class BatchDelivery:
         self._failed_at = self.turned
 
     def _busy(self) -> bool:
-        return any(each.waiting or each.sender.in_flight for each in self._queues.values())
+        return any(waiting or sender.in_flight for sender, waiting in self._plans.values())
 
     def _pause(self) -> float:
         return POLL_SECONDS if self._busy() or self._stop_at is not None else IDLE_SECONDS
@@ -129,14 +121,13 @@ class BatchDelivery:
             raise RecoverableError("there is no connection to the broker")
         return self._sink
 
-    def _queue(self, plan: Plan) -> _PlanQueue:
-        sender = BatchSender(
+    def _sender(self, plan: Plan) -> BatchSender:
+        return BatchSender(
             self._names(plan),
             self._present_sink,
             totals=self._spool.plans[plan.digest].totals,
             clock=self._clock,
         )
-        return _PlanQueue(sender)
 
     def _lose(self, batch: EncodedBatch, why: Failure) -> None:
         _LOG.warning(
@@ -148,35 +139,37 @@ class BatchDelivery:
         )
         self._committer.settled.put((batch, False))
 
-    def _step(self, of: _PlanQueue) -> bool:
+    def _step(self, sender: BatchSender, waiting: deque[EncodedBatch]) -> bool:
         """Return whether a batch was acknowledged."""
         present = self._spool.mark.present()
-        self._send_waiting(of, present)
-        acknowledged = of.sender.step()
+        self._send_waiting(sender, waiting, present)
+        acknowledged = sender.step()
         for each in acknowledged:
             self._committer.settled.put((each, True))
-        for batch, error in of.sender.take_failed():
+        for batch, error in sender.take_failed():
             self._note(error)
             if isinstance(error, FatalError):
                 self._renew()
             encoded = batch.encoded
             if present >= over_at(encoded.plan, encoded.period):  # else the sender repeats it
-                of.sender.give_up(batch, Failure.EXPIRED, error)
+                sender.give_up(batch, Failure.EXPIRED, error)
                 self._lose(encoded, Failure.EXPIRED)
         return bool(acknowledged)
 
-    def _send_waiting(self, of: _PlanQueue, present: int) -> None:
+    def _send_waiting(
+        self, sender: BatchSender, waiting: deque[EncodedBatch], present: int
+    ) -> None:
         def lose(batch: EncodedBatch, why: Failure) -> None:
-            of.waiting.popleft()
-            of.sender.totals.failed(batch.n, why)
+            waiting.popleft()
+            sender.totals.failed(batch.n, why)
             self._lose(batch, why)
 
-        while of.waiting:
-            batch = of.waiting[0]
+        while waiting:
+            batch = waiting[0]
             if present >= over_at(batch.plan, batch.period):
                 lose(batch, Failure.EXPIRED)
                 continue
-            if of.sender.full or self._sink is None:
+            if sender.full or self._sink is None:
                 break
             try:
                 encoded = self._spool.plans[batch.plan.digest].body(batch)
@@ -187,8 +180,8 @@ class BatchDelivery:
                 self._note(error)
                 lose(batch, Failure.DAMAGED)
                 continue
-            of.waiting.popleft()
-            of.sender.submit(encoded)
+            waiting.popleft()
+            sender.submit(encoded)
 
     def _renew(self) -> None:
         """Make a new connection after an error that lasts: some clients never recover from one."""
@@ -199,10 +192,8 @@ class BatchDelivery:
     @property
     def waiting(self) -> int:
         """Batches that are not settled; safe from any thread."""
-        queues = list(self._queues.values())
-        return self._committer.sealed.qsize() + sum(
-            len(q.waiting) + q.sender.in_flight for q in queues
-        )
+        plans = list(self._plans.values())
+        return self._committer.sealed.qsize() + sum(len(w) + s.in_flight for s, w in plans)
 
     def close(self) -> None:
         if self._sink is not None:

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter
 
 from calmstream.cli import main
-from calmstream.common.health import RoleHealth, Verdict, health_app
+from calmstream.common.health import RoleHealth, health_app
 from calmstream.common.http.server import ThreadServer
 from tests.support.clock import ManualClock
 
@@ -64,7 +64,7 @@ def test_ready_when_every_role_is(roles: list[RoleHealth]) -> None:
     roles[1].not_ready("draining")
     assert ask(app, "/readyz") == (503, "tally: ready\npublish: draining\n")
     roles[1].ready()
-    roles[0].note_plans({"one": Verdict(True, "ready"), "two": Verdict(False, "quarantined")})
+    roles[0].troubled({"two": "quarantined"})
     assert ask(app, "/readyz") == (200, "tally: ready\n  two: quarantined\npublish: ready\n")
 
 

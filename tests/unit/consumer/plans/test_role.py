@@ -133,10 +133,8 @@ def test_a_fault_of_one_plan_stops_only_this_plan_and_it_begins_anew(fault: Exce
     assert setting.metric("calmstream_tally_quarantined", TWO) == 0
     assert setting.metric("calmstream_tally_faults_total", ONE) == 1
     assert setting.role.health.readiness().well, "the process works"
-    verdict = setting.role.health.plans[plan_label(ONE)]
-    assert not verdict.well
-    assert str(fault) in verdict.detail
-    assert setting.role.health.plans[plan_label(TWO)] == Verdict(True, "ready")
+    assert setting.role.health.troubles.keys() == {plan_label(ONE)}
+    assert str(fault) in setting.role.health.troubles[plan_label(ONE)]
     setting.turns(12)
     assert setting.role.states[ONE.digest] is PlanState.WORKING
     assert setting.worker(ONE) is not broken
@@ -234,7 +232,7 @@ def test_a_plan_that_is_over_gives_its_clients_back_and_is_not_begun_again() -> 
     assert setting.shared.group.owned == {("reports-two", 0)}
     setting.turns(20)
     assert len(setting.made) == 2
-    assert setting.role.health.plans[plan_label(ONE)] == Verdict(True, "over")
+    assert not setting.role.health.troubles
 
 
 def test_a_plan_in_quarantine_can_be_removed() -> None:

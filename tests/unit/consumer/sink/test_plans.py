@@ -68,7 +68,7 @@ def test_all_plans_are_stored_in_one_target_and_a_missing_topic_concerns_one(
         until("three is in quarantine", lambda: metric(QUARANTINED, THREE) == 1, 30)
         remedy = "does not exist; create it: calmstream topics"
         of_three = plan_label(THREE)
-        until("the health says why", lambda: remedy in role.health.plans[of_three].detail, 30)
+        until("the health says why", lambda: remedy in role.health.troubles.get(of_three, ""), 30)
         assert metric("calmstream_sink_faults_total", ONE) == 0
         assert where.results() == sorted(rows)
         topics.create(NAMES(THREE).specs(DAY_MS))
