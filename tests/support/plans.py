@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,19 @@ def draft(
         "guarantee": Guarantee(),
     }
     return planning.draft(method, request, **(defaults | changes))
+
+
+def put(*path: Any) -> Callable[[dict[str, Any]], None]:
+    """Return a change of a document: the value at a path, whose last item is the value."""
+
+    def change(document: dict[str, Any]) -> None:
+        *way, last, value = path
+        place: Any = document
+        for step in way:
+            place = place[step]
+        place[last] = value
+
+    return change
 
 
 def exact_tallies(plan: Plan, table: Sequence[float], reports: int) -> list[Tally]:

@@ -1,20 +1,16 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from textwrap import dedent
 
 import pytest
 
 import calmstream
+from tests.unit.calmstream.conftest import python
 
 
 def loaded(statement: str) -> set[str]:
     script = f"{statement}\nimport sys\nprint(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=60
-    )
-    return set(done.stdout.split())
+    return set(python("-c", script, check=True).stdout.split())
 
 
 def test_the_public_names_are_loaded_when_they_are_used() -> None:
@@ -63,11 +59,5 @@ def test_threads_that_still_compute_do_not_abort_the_end_of_a_command() -> None:
         command.run()
     """
     for _ in range(3):
-        done = subprocess.run(
-            [sys.executable, "-c", dedent(script)],
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        done = python("-c", dedent(script))
         assert (done.returncode, done.stdout, done.stderr) == (5, "done\n", "")

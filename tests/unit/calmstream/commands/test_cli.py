@@ -4,8 +4,8 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +13,7 @@ from calmstream.cli import COMMANDS, GROUPS, main, parse
 from calmstream.estimators.plan.document import read_plan
 from calmstream.producer.device import read_plan as device_plan
 from tests.support.plans import CRASHES
-from tests.unit.calmstream.conftest import Command, Refused
+from tests.unit.calmstream.conftest import Command, Refused, python
 
 QUERY = ["query", "--attributes", "a"]
 
@@ -102,11 +102,9 @@ def test_an_unexpected_error_is_one_line(
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("form", ["--json", "--name=shown"])
 def test_output_that_cannot_be_written_is_a_failure(dictionary: Path, form: str) -> None:
-    command = [sys.executable, "-m", "calmstream", *planned(dictionary, form)]
+    streams: dict[str, Any] = {"capture_output": False, "stderr": subprocess.PIPE}
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
-        )
+        done = python("-m", "calmstream", *planned(dictionary, form), stdout=full, **streams)
     assert done.returncode == 1
     assert done.stderr == "calmstream: No space left on device\n"
 
@@ -152,14 +150,8 @@ import numpy
 numpy.ones((800, 800)) @ numpy.ones((800, 800))
 raise SystemExit(len(os.listdir("/proc/self/task")) - 1)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "2"},
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr.decode()
+    done = python("-c", program, env={**os.environ, "OPENBLAS_NUM_THREADS": "2"})
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture
@@ -260,8 +252,7 @@ def completed(line: str, path: Path) -> list[str]:
         "COMP_POINT": str(len(line)),
         "COMP_TYPE": "9",
     }
-    words = [sys.executable, "-m", "calmstream"]
-    subprocess.run(words, env=environment, timeout=60, check=True)
+    python("-m", "calmstream", env=environment, check=True)
     return [word.strip() for word in path.read_text().split("\n")]
 
 

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from collections.abc import Iterable
 
 import pytest
 
 from calmstream.cli import COMMANDS
 from tests.support.wheels import ROOT, service_modules
+from tests.unit.calmstream.conftest import python
 
 SERVICE = service_modules()
 FREE = {"device", "health", "keys", "sign", "verify"}  # commands that need nothing of the service
@@ -31,14 +31,7 @@ runpy.run_module("calmstream", run_name="__main__", alter_sys=True)
 
 
 def run(blocked: Iterable[str], *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", BLOCKED, ",".join(blocked), *words],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return python("-c", BLOCKED, ",".join(blocked), *words, cwd=ROOT)
 
 
 def refused(done: subprocess.CompletedProcess[str]) -> str:
@@ -62,10 +55,7 @@ def test_a_command_names_the_extra_that_it_needs(command: str) -> None:
 
 
 def test_a_device_needs_no_extra() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", BLOCKED.rpartition("runpy.run_module")[0] +
-         "from calmstream import Reporter, read_device_plan, subscribe",
-         ",".join(SERVICE)],
-        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    program = BLOCKED.rpartition("runpy.run_module")[0]
+    program += "from calmstream import Reporter, read_device_plan, subscribe"
+    done = python("-c", program, ",".join(SERVICE), cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, "")

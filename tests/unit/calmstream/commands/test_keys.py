@@ -11,12 +11,9 @@ import pytest
 from calmstream import MemoryStore, Policy, Reporter, Status
 from calmstream.producer.signed.envelope import signed_lineage
 from calmstream.producer.signed.keys import read_public_keys
+from tests.support.plans import CRASHES
 from tests.unit.calmstream.conftest import Command, Done, Refused
 
-DOMAIN = [
-    {"name": "region", "labels": ["EU", "US", "other"], "other": "other"},
-    {"name": "theme", "labels": ["dark", "light"]},
-]
 START = 1_800_000_000
 FROM, UNTIL = "2027-01-01", "2027-12-31"  # START is 2027-01-15
 GOOD = {
@@ -34,7 +31,7 @@ Say = Callable[..., Done]
 @pytest.fixture
 def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> Say:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "domain.json").write_text(json.dumps(DOMAIN))
+    (tmp_path / "domain.json").write_text(json.dumps(CRASHES))
 
     def run(*words: str, fails: bool = False) -> Done:
         if words[0] == "plan" and "--out" in words:

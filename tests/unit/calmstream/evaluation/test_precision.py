@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -9,22 +8,17 @@ import pytest
 from benchmarks.accuracy import promises as study
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators import methods
-from calmstream.estimators.domain import Attribute, Codes, Domain
+from calmstream.estimators.domain import Codes, Domain
 from calmstream.estimators.marginal import Z95
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.population import collect, draw, local_plan
 from calmstream.evaluation.precision import Precision, needed
 from calmstream.evaluation.promises import Goal, read_goal
+from tests.support.plans import CRASHES
 from tests.unit.calmstream.conftest import Command, Refused
 
-DOMAIN = Domain(
-    (
-        Attribute("region", ("EU", "US", "other")),
-        Attribute("theme", ("dark", "light")),
-        Attribute("crashed", ("no", "yes")),
-    )
-)
+DOMAIN = Domain.from_json(CRASHES)
 USERS = 30_000
 
 
@@ -94,18 +88,11 @@ def test_other_goals_are_refused(text: str) -> None:
         read_goal(text, DOMAIN)
 
 
-@pytest.fixture
-def dictionary(tmp_path: Path) -> str:
-    path = tmp_path / "domain.json"
-    path.write_text(json.dumps(DOMAIN.to_json()))
-    return str(path)
-
-
 def test_the_plan_says_how_many_how_long_and_how_sure_in_ten_lines(
-    dictionary: str, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+    dictionary: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    words = ["plan", dictionary, "--epsilon", "1", "--k", "2", "--guarantee", "w-event:1095"]
+    words = ["plan", str(dictionary), "--epsilon", "1", "--k", "2", "--guarantee", "w-event:1095"]
     words += ["--lifetime", "46d"]
     lines = command(*words, "--users", "20000", "--given", "theme").out.splitlines()
     assert len(lines) <= 11
@@ -125,7 +112,7 @@ def test_the_plan_says_how_many_how_long_and_how_sure_in_ten_lines(
     assert "  epsilon " in shown
 
 
-def test_a_plan_never_replaces_a_file(dictionary: str, tmp_path: Path, refused: Refused) -> None:
+def test_a_plan_never_replaces_a_file(dictionary: Path, tmp_path: Path, refused: Refused) -> None:
     out = tmp_path / "plan.json"
     out.write_text("precious")
     words = ("plan", dictionary, "--epsilon", "1", "--k", "2", "--users", "9", "--out", out)

@@ -43,14 +43,8 @@ def test_json_is_one_object_with_all_that_must_be_known() -> None:
         "stderr": [0.01] * 6,
         "flags": ["covered", "noise"],
         "windows": [
-            {
-                "first": 0,
-                "last": 2,
-                "total": True,
-                "current": False,
-                "start": START,
-                "end": START + 30,
-            }
+            {"first": 0, "last": 2, "total": True, "current": False}
+            | {"start": START, "end": START + 30}
         ],
         "reports": 1234,
         "revision": [1, 2, 3, 4],

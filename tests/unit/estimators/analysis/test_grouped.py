@@ -79,16 +79,9 @@ def test_a_conditional_error_is_of_first_order(model: Model) -> None:
 
 
 def test_a_combination_without_mass_says_nothing() -> None:
-    joint = GroupedTable(
-        ("a", "b"),
-        (("0", "1"), ("0", "1")),
-        np.array([[0.0, 0.0], [0.5, 0.5]]),
-        np.array([[0.0, 0.0], [0.5, 0.5]]),
-        0.01 * np.eye(4),
-        np.full((2, 2), 0.1),
-        10,
-        (),
-    )
+    names, labels, table = ("a", "b"), (("0", "1"),) * 2, np.array([[0.0, 0.0], [0.5, 0.5]])
+    errors = 0.01 * np.eye(4), np.full((2, 2), 0.1)
+    joint = GroupedTable(names, labels, table, table, *errors, 10, ())
     found = conditional(joint, ["a"])
     assert found.table.tolist() == [[0.0, 0.0], [0.5, 0.5]]
     assert found.stderr[0].tolist() == [1.0, 1.0]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from calmstream.estimators.changes import Source, compare
+from calmstream.estimators.changes import compare
 from calmstream.estimators.changes.basis import contrasts
 from calmstream.estimators.changes.power import (
     expected_fit,
@@ -14,9 +14,10 @@ from calmstream.estimators.changes.power import (
 )
 from calmstream.estimators.changes.source import Observed
 from calmstream.estimators.changes.windows import mean_repeats, relation
-from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.domain import Domain
 from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.view import View
+from tests.unit.estimators.changes.test_compare import DOMAIN, one_view
 
 
 @pytest.mark.parametrize(
@@ -62,12 +63,11 @@ def test_the_tail_is_that_of_another_implementation(x: float, freedom: int, shif
 @pytest.mark.parametrize("name", ["grr", "oue", "subset-selection", "hadamard-response"])
 def test_simulated_power_is_the_predicted_one(name: str) -> None:
     """Within five points, and four standard errors of the simulation."""
-    domain = Domain((Attribute("a", ("x", "y", "z")), Attribute("b", ("0", "1"))))
     more = {"size": 2} if name == "subset-selection" else {}
     mechanism = build({"name": name, "cells": 6, **more}, "1")
     n, alpha, target = 20_000, 0.01, (0, 1)
     views = (Observed(View(target), mechanism, n, np.zeros(0, np.int64)),)
-    shift = smallest_shift(views, domain, target, alpha)
+    shift = smallest_shift(views, DOMAIN, target, alpha)
     assert shift is not None
     even = np.full(6, 1 / 6)
     moved = even + shift * np.array([1, -0.2, -0.2, -0.2, -0.2, -0.2])
@@ -75,20 +75,16 @@ def test_simulated_power_is_the_predicted_one(name: str) -> None:
     found = 0
     draws = 200
     for _ in range(draws):
-        sides = []
-        for table in (even, moved):
-            counts = mechanism.draw_tally(generator.multinomial(n, table), generator)
-            sides.append(Source(domain, (Observed(View(target), mechanism, n, counts),)))
-        p = compare(sides[0], sides[1], [target], details=False).tables[0].p
+        sides = (one_view(mechanism, n, table, generator) for table in (even, moved))
+        p = compare(*sides, [target], details=False).tables[0].p
         found += p is not None and p < alpha
     assert abs(found / draws - 0.8) < 0.05 + 4 * np.sqrt(0.8 * 0.2 / draws)
 
 
 def test_noncentrality_is_a_quadratic_form_of_the_shift() -> None:
-    domain = Domain((Attribute("a", ("0", "1")), Attribute("b", ("0", "1"))))
     mechanism = build({"name": "grr", "cells": 4}, "1")
     views = (Observed(View((0, 1)), mechanism, 1000, np.zeros(0, np.int64)),)
-    fit = expected_fit(views, domain, (0, 1), np.full(4, 0.25))
+    fit = expected_fit(views, Domain.binary(2), (0, 1), np.full(4, 0.25))
     delta = contrasts((2, 2)).T @ np.array([0.1, -0.1, 0.0, 0.0])
     strength, freedom = noncentrality(fit, fit, delta)
     p, q = float(mechanism.channel()[0][0]), float(mechanism.channel()[0][1])

@@ -64,6 +64,9 @@ def test_leading_variances(epsilon: str, cells: int) -> None:
         assert np.allclose(got, variance, rtol=1e-8)
 
 
+SKETCH = {"name": "hadamard-sketch", "cells": 4, "hashes": 5, "buckets": 16, "seed": 0}
+
+
 @pytest.mark.parametrize(
     ("document", "message"),
     [
@@ -77,18 +80,9 @@ def test_leading_variances(epsilon: str, cells: int) -> None:
         ({"name": "subset-selection", "cells": 4, "size": 4}, "size must be an integer"),
         ({"name": "subset-selection", "cells": 1 << 20, "size": 1}, "subset-selection.cells"),
         ({"name": "olh", "cells": 4, "buckets": 1, "seed_bits": 32}, "olh.buckets"),
-        (
-            {"name": "hadamard-sketch", "cells": 4, "hashes": 5, "buckets": 12, "seed": 0},
-            "power of two",
-        ),
-        (
-            {"name": "hadamard-sketch", "cells": 4, "hashes": 0, "buckets": 16, "seed": 0},
-            "hashes",
-        ),
-        (
-            {"name": "hadamard-sketch", "cells": 4, "hashes": 5, "buckets": 16, "seed": 1 << 32},
-            "seed",
-        ),
+        (SKETCH | {"buckets": 12}, "power of two"),
+        (SKETCH | {"hashes": 0}, "hashes"),
+        (SKETCH | {"seed": 1 << 32}, "seed"),
         (["grr", 4], "a mechanism is an object"),
     ],
 )

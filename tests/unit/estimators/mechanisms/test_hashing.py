@@ -18,21 +18,6 @@ def test_shipped_buckets_follow_the_contract() -> None:
         assert buckets(seeds, cells, count).tolist() == expected
 
 
-def test_golden_tally_of_local_hashing() -> None:
-    oracle = build({"name": "olh", "cells": 6, "buckets": 4, "seed_bits": 32}, "1")
-    reports = {"s": np.array([0, 1, 2, 4294967295]), "y": np.array([0, 1, 2, 3])}
-    assert oracle.tally(reports, None, 1).tolist() == [[1, 0, 2, 2, 0, 0]]
-
-
-def test_golden_places_of_the_sketch() -> None:
-    spec = {"name": "hadamard-sketch", "cells": 4, "hashes": 3, "buckets": 256, "seed": 4294967295}
-    places = build(spec, "1").places  # type: ignore[attr-defined]
-    assert places.tolist() == [[210, 73, 53, 124], [170, 112, 193, 116], [175, 229, 146, 116]]
-    # Hash j's seed is the scrambled sum modulo 2^32: here it wraps round.
-    seeds = [mix(MASK), mix(0), mix(1)]
-    assert places.tolist() == [[bucket(s, c, 256) for c in range(4)] for s in seeds]
-
-
 def unmix(x: int) -> int:
     """Return the seed that gives a hash (the inverse of the documented mixing)."""
     x ^= x >> 16

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calmstream import MemoryStore
-from calmstream.estimators.plan import Guarantee
+from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.plan.loss import YEAR, Loss, loss
 from calmstream.producer.device.assignment import place
 from calmstream.producer.device.ledger import DeviceState
@@ -42,6 +43,16 @@ def test_losses_by_hand(
     assert result.to_json() == dict(zip(("report", "year", "plan"), expected, strict=True))
 
 
+def reported(plan: Plan, secret: bytes, windows: Iterable[int]) -> list[int]:
+    """Return the ends of those of the windows in which a device reports."""
+    store, ends = MemoryStore(DeviceState(secret)), []
+    for window in windows:
+        now = plan.window_start(window)
+        if unsigned_reporter(plan, store, clock=lambda now=now: now).report({}) is not None:
+            ends.append(plan.window_end(window) // 1000)
+    return ends
+
+
 @pytest.mark.slow
 @given(
     w=st.integers(2, 5),
@@ -55,11 +66,7 @@ def test_no_device_loses_more_in_any_year(
     w: int, days: int, windows: int, secret: bytes, skipped: set[int]
 ) -> None:
     plan = make_plan(guarantee=w_event(w), window=days * DAY, windows=windows)
-    store, ends = MemoryStore(DeviceState(secret)), []
-    for window in set(range(windows)) - skipped:
-        now = plan.window_start(window)
-        if unsigned_reporter(plan, store, clock=lambda now=now: now).report({}) is not None:
-            ends.append(plan.window_end(window) // 1000)
+    ends = reported(plan, secret, set(range(windows)) - skipped)
     stated = Loss.of(plan)
     for last in ends:
         assert sum(last - YEAR < end <= last for end in ends) * stated.report <= stated.year
@@ -70,10 +77,8 @@ def test_the_bound_of_a_year_is_met() -> None:
     """Where the windows of one slot are a divisor of the year apart, and one more."""
     for days, w, expected in ((73, 5, 1), (36, 2, 6), (20, 2, 10)):
         plan = make_plan(guarantee=w_event(w), window=days * DAY, windows=60)
-        store, ends = MemoryStore(DeviceState(bytes(16))), []
-        for window in range(place(plan, bytes(16)).slot, 60, w):
-            now = plan.window_start(window)
-            assert unsigned_reporter(plan, store, clock=lambda now=now: now).report({}) is not None
-            ends.append(plan.window_end(window) // 1000)
+        windows = range(place(plan, bytes(16)).slot, 60, w)
+        ends = reported(plan, bytes(16), windows)
+        assert len(ends) == len(windows)
         most = max(sum(last - YEAR < end <= last for end in ends) for last in ends)
         assert most == expected == Loss.of(plan).year

@@ -12,7 +12,7 @@ from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.document import MAX_PLAN_BYTES, read_plan
 from calmstream.estimators.view import View
-from tests.support.plans import draft, mixed_domain
+from tests.support.plans import draft, mixed_domain, put
 
 Document = dict[str, Any]
 
@@ -27,16 +27,6 @@ def edited(plan: Plan, edit: Callable[[Document], object]) -> bytes:
     document = copy.deepcopy(plan.to_json())
     edit(document)
     return orjson.dumps(document)
-
-
-def put(*path: str | int, value: object) -> Callable[[Document], object]:
-    def edit(document: Document) -> None:
-        place: Any = document
-        for step in path[:-1]:
-            place = place[step]
-        place[path[-1]] = value
-
-    return edit
 
 
 def test_round_trip_keeps_the_digest(plan: Plan) -> None:
@@ -65,38 +55,33 @@ def test_the_digest_depends_on_every_field(plan: Plan) -> None:
         "marginals": [[0]],
         "guarantee": {"kind": "w-event", "windows": 3},
     }
-    digests = {read_plan(edited(plan, put(f, value=v))).digest for f, v in changes.items()}
+    digests = {read_plan(edited(plan, put(f, v))).digest for f, v in changes.items()}
     assert len(digests | {plan.digest}) == len(changes) + 1
 
 
 # Of what the schema cannot see; `test_schemas` has the rest.
+ATTRIBUTES = ("groups", 0, "views", 0, "attributes")
 BAD = {
-    "wrong type": (put("users", value="many"), "plan.users: expected an integer, got 'many'"),
-    "group is no object": (put("groups", 1, value=7), r"groups\[1\]: expected an object"),
+    "wrong type": (put("users", "many"), "plan.users: expected an integer, got 'many'"),
+    "group is no object": (put("groups", 1, 7), r"groups\[1\]: expected an object"),
     "view not ascending": (
-        put("groups", 0, "views", 0, "attributes", value=[1, 0]),
+        put(*ATTRIBUTES, [1, 0]),
         r"groups\[0\].views\[0\]: the attributes of a view must ascend",
     ),
-    "view beyond the domain": (
-        put("groups", 0, "views", 0, "attributes", value=[0, 3]),
-        "names an attribute the domain does not have",
-    ),
+    "view beyond the domain": (put(*ATTRIBUTES, [0, 3]), "the domain does not have"),
     "cells do not fit": (
-        put("groups", 0, "mechanism", "cells", value=5),
+        put("groups", 0, "mechanism", "cells", 5),
         r"groups\[0\]: mechanism has 5 cells, view \[0, 1\] has 6",
     ),
     "unknown mechanism": (
-        put("groups", 0, "mechanism", "name", value="magic"),
+        put("groups", 0, "mechanism", "name", "magic"),
         "unknown mechanism 'magic'",
     ),
-    "lineage spends less than a report": (
-        put("lineage_epsilon", value="0.5"),
-        "lineage_epsilon 0.5 is below epsilon 1",
-    ),
-    "k above d": (put("k", value=4), "k: expected 1 to 3"),
-    "half a window": (put("expires", value=1800), "a whole number of windows"),
-    "grace without end": (put("grace", value=10**9), "may not exceed a thousand windows"),
-    "marginal beyond the domain": (put("marginals", value=[[5]]), "is not a set of attributes"),
+    "a small lineage": (put("lineage_epsilon", "0.5"), "lineage_epsilon 0.5 is below epsilon 1"),
+    "k above d": (put("k", 4), "k: expected 1 to 3"),
+    "half a window": (put("expires", 1800), "a whole number of windows"),
+    "grace without end": (put("grace", 10**9), "may not exceed a thousand windows"),
+    "marginal beyond the domain": (put("marginals", [[5]]), "is not a set of attributes"),
 }
 
 
@@ -142,6 +127,6 @@ def test_a_state_record_beyond_the_limit_is_refused() -> None:
 
 
 def test_too_many_groups_are_refused(plan: Plan) -> None:
-    many = put("groups", value=[plan.to_json()["groups"][0]] * 257)
+    many = put("groups", [plan.to_json()["groups"][0]] * 257)
     with pytest.raises(PlanError, match="257 groups; at most 256"):
         read_plan(edited(plan, many))

@@ -15,7 +15,7 @@ from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.estimators import methods
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.wire.snapshot import Kind, decode
-from tests.support.plans import draft, mixed_domain
+from tests.support.plans import draft, mixed_domain, put
 from tests.support.publisher import count_of, published_plan
 
 
@@ -43,17 +43,8 @@ def test_plans_of_every_method_are_valid_and_read_as_written(method: str) -> Non
     assert read_plan(plan.to_bytes()) == plan
 
 
-def put(*path: Any) -> Callable[[dict[str, Any]], None]:
-    def change(document: dict[str, Any]) -> None:
-        *way, last, value = path
-        place: Any = document
-        for step in way:
-            place = place[step]
-        place[last] = value
-
-    return change
-
-
+VIEWS = ("groups", 0, "views")
+SIGN: dict[str, Any] = {"attributes": [0], "share": 1, "character": [1]}
 BROKEN_PLANS = {
     "unknown field": put("colour", "red"),
     "other version": put("version", 3),
@@ -72,19 +63,12 @@ BROKEN_PLANS = {
     "unnamed attribute": put("domain", 0, "name", ""),
     "attribute with more": put("domain", 0, "colour", "red"),
     "no groups": put("groups", []),
-    "no views": put("groups", 0, "views", []),
-    "share of zero": put("groups", 0, "views", 0, "share", 0),
+    "no views": put(*VIEWS, []),
+    "share of zero": put(*VIEWS, 0, "share", 0),
     "mechanism without a name": put("groups", 0, "mechanism", {"cells": 4}),
-    "parity and character": put(
-        "groups",
-        0,
-        "views",
-        [{"attributes": [0], "share": 1, "parity": [1], "character": [1], "modulus": 2}],
-    ),
-    "character without modulus": put(
-        "groups", 0, "views", [{"attributes": [0], "share": 1, "character": [1]}]
-    ),
-    "attribute twice in a view": put("groups", 0, "views", 0, "attributes", [0, 0]),
+    "parity and character": put(*VIEWS, [SIGN | {"parity": [1], "modulus": 2}]),
+    "character without modulus": put(*VIEWS, [SIGN]),
+    "attribute twice in a view": put(*VIEWS, 0, "attributes", [0, 0]),
     "window of zero": put("window", 0),
     "fractional window": put("window", 0.5),
     "no partitions": put("partitions", 0),
