@@ -232,11 +232,7 @@ class PlansRole:
             shares = self._shared.group.turn(0.0 if self._kind.reads else seconds)
             readers = self._shared.reader.turn(seconds) if self._kind.reads else set()
         except RecoverableError as error:
-            if self._retries.failed():
-                raise FatalError(
-                    f"the broker has not answered for {self._retries.failing_seconds:.0f} s: "
-                    f"{error}"
-                ) from error
+            self._retries.note_failure("the broker", error)
             self._clock.sleep(_RETRY_PAUSE)
             return
         self._retries.succeeded()

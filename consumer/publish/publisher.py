@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from calmstream.broker.transport import Broker, Partition
-from calmstream.common.errors import FatalError, RecoverableError
+from calmstream.common.errors import RecoverableError
 from calmstream.consumer.metrics.publisher import ACTIVE, FAILURES, not_active
 from calmstream.consumer.publish.config import PublisherContext
 from calmstream.consumer.publish.estimate_runner import EstimateRunner
@@ -71,9 +71,7 @@ class Publisher:
             self._round()
         except RecoverableError as error:
             self._context.metrics.inc(FAILURES)
-            if self._retries.failed():
-                seconds = self._retries.failing_seconds
-                raise FatalError(f"publisher: no success for {seconds:.0f} s: {error}") from error
+            self._retries.note_failure("the broker", error)
             self._context.clock.sleep(_BACKOFF_SECONDS)
             return False
         self._retries.succeeded()

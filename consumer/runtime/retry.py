@@ -22,18 +22,20 @@ class RetryBudget:
         self._seconds = seconds
         self._failing_since: float | None = None
 
-    @property
-    def failing_seconds(self) -> float:
-        since = self._failing_since
-        return 0.0 if since is None else self._clock.monotonic() - since
-
     def succeeded(self) -> None:
         self._failing_since = None
 
     def failed(self) -> bool:
+        """Note a failure; return whether the time is used up."""
+        now = self._clock.monotonic()
         if self._failing_since is None:
-            self._failing_since = self._clock.monotonic()
-        return self.failing_seconds >= self._seconds
+            self._failing_since = now
+        return now - self._failing_since >= self._seconds
+
+    def note_failure(self, what: str, error: RecoverableError) -> None:
+        """Note a failure of a call that is repeated; FatalError if the time is used up."""
+        if self.failed():
+            raise FatalError(f"{what} did not answer for {self._seconds:g} s: {error}") from error
 
     def call(
         self,
@@ -50,7 +52,5 @@ class RetryBudget:
                 return call()
             except RecoverableError as error:
                 failed(error)
-                if self.failed():
-                    message = f"{what} did not answer for {self._seconds:g} s: {error}"
-                    raise FatalError(message) from error
+                self.note_failure(what, error)
                 self._clock.sleep(pause_seconds)

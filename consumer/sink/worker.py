@@ -114,9 +114,7 @@ class SinkWorker:
         try:
             found = topic.sets(seconds)
         except RecoverableError as error:
-            if self._retries.failed():
-                failing = self._retries.failing_seconds
-                raise FatalError(f"no success for {failing:.0f} s: {error}") from error
+            self._retries.note_failure("the broker", error)
             self._clock.sleep(self._poll_seconds)
             return None
         self._retries.succeeded()

@@ -103,10 +103,7 @@ class Membership:
         try:
             chunks = self.reader.poll_chunks(timeout, self._config.poll_records)
         except RecoverableError as error:
-            if self._retries.failed():
-                raise FatalError(
-                    f"the broker has not answered for {self._config.retry_seconds:g} s: {error}"
-                ) from error
+            self._retries.note_failure("the broker", error)
             self._clock.sleep(_RETRY_PAUSE)
             chunks = []
         else:
