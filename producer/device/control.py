@@ -47,10 +47,15 @@ def withdraw(store: DeviceStore) -> None:
 
     Reports that wait are dropped, and what recorders keep is erased. Ledger and history stay. A
     store that is deleted is a new device, which has not withdrawn. By the number of withdrawals a
-    running recorder sees one even after a `rejoin`.
+    running recorder sees one even after a `rejoin`. Where the state is damaged, an error says so,
+    and what recorders keep is erased nevertheless.
     """
-    store.update(lambda s: replace(s, withdrawn=True, withdrawals=s.withdrawals + 1, waiting=()))
-    store.erase_events()
+    try:
+        store.update(
+            lambda s: replace(s, withdrawn=True, withdrawals=s.withdrawals + 1, waiting=())
+        )
+    finally:
+        store.erase_events()
 
 
 def rejoin(store: DeviceStore) -> None:

@@ -134,6 +134,7 @@ class Recorder:
     def withdraw(self) -> None:
         """Erase all that was recorded, and stop all reports until `rejoin`."""
         with self._lock:
+            self._waiting, self._known, self._kept = _Waiting(), set(), {}
             control.withdraw(self._store)
             self._forget_erased()
 

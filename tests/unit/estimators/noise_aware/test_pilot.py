@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -7,15 +8,18 @@ import numpy as np
 import pytest
 
 from calmstream.common.errors import PlanError
+from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.kinds import Ordered
 from calmstream.estimators.methods.noise_aware import NoiseAware
 from calmstream.estimators.noise_aware.design import PriorScales, learn_scales
 from calmstream.estimators.noise_aware.layout import Layout
 from calmstream.estimators.noise_aware.statistics import collect
-from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.plan.pilots import pool, read_earlier
 from calmstream.estimators.planning import empty_tallies
 from calmstream.estimators.tally import Tally
+from calmstream.estimators.view import View
 from tests.support.noise_aware import chain, domain_of, tallies_of, truth
 from tests.support.plans import draft
 
@@ -163,3 +167,19 @@ def test_a_pilot_without_counts_or_tables_is_refused(method: str, message: str) 
     pilot, _ = draft(domain_of(2, 2, 2), method=method)
     with pytest.raises(PlanError, match=message):
         METHOD.follow(pilot, empty_tallies(pilot))
+
+
+@pytest.mark.parametrize("kind", [None, Ordered()])
+def test_the_sign_of_a_bit_is_its_table(kind: Ordered | None) -> None:
+    domain = Domain(tuple(Attribute(name, ("0", "1"), None, kind) for name in "ab"))
+    plan, _ = draft(domain, "1", 40_000, 2, "noise-aware")
+    alone = [View((0,)), View((0,), "parity", (1,))]
+    groups = [Group({"name": "grr", "cells": 2}, (view,), (plan.total_share,)) for view in alone]
+    table, sign = (replace(plan, groups=(*plan.groups, group)) for group in groups)
+    codes = (np.random.default_rng(1).random((40_000, 2)) < [0.2, 0.6]).astype(np.uint16)
+    counted = tallies_of(table, codes, 2)
+    for fit in (METHOD.fit, METHOD.fit_total):
+        expected, found = (fit(one, counted).marginal((0,)) for one in (table, sign))
+        assert np.array_equal(found.table, expected.table)
+        assert np.array_equal(found.stderr, expected.stderr)
+    assert METHOD.follow(sign, counted)["prior_sizes"]

@@ -230,6 +230,21 @@ def test_nothing_outlives_a_withdrawal_after_which_the_person_takes_part_again(
     assert device.record(2) == [1, 1]
 
 
+def test_a_withdrawal_from_a_damaged_store_erases_what_was_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "d"
+    device = At(recorded_plan(taken("e", "count")), FileStore(path))
+    device.note(0)
+    device.note(0)  # waits in memory
+    whole = path.read_bytes()
+    path.write_bytes(b"{}")
+    for door in (device.recorder.withdraw, lambda: withdraw(FileStore(path))):
+        with pytest.raises(FatalError, match="damaged"):
+            door()
+        assert b'"e"' not in (tmp_path / "d.events").read_bytes()
+    path.write_bytes(whole)
+    assert device.record(1) == [0]
+
+
 def test_a_plan_of_the_lineage_continues_and_drops_what_it_does_not_name(tmp_path: Path) -> None:
     store = FileStore(tmp_path / "d")
     first = At(recorded_plan(taken("e", "count"), taken("secret", "count")), store)
