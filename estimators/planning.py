@@ -11,9 +11,8 @@ from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.methods import hashed_views
-from calmstream.estimators.methods.base import Design, Method, Model
+from calmstream.estimators.methods.base import Design, Method, Model, Request
 from calmstream.estimators.plan import MAX_GROUPS, Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import parse_epsilon
 from calmstream.estimators.tally import Tally
 

@@ -15,8 +15,7 @@ from benchmarks.accuracy.populations import Devices, table
 from calmstream.estimators import methods
 from calmstream.estimators.analysis.association import chow_liu, mutual_information
 from calmstream.estimators.analysis.report import associate
-from calmstream.estimators.methods.base import Model
-from calmstream.estimators.plan.request import Request
+from calmstream.estimators.methods.base import Model, Request
 from calmstream.evaluation.population import collect, local_plan
 
 N18 = 1 << 18  # number of devices in Fig. 7

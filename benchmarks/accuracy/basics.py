@@ -20,8 +20,7 @@ from calmstream.estimators import methods
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.mechanisms.base import Column
 from calmstream.estimators.mechanisms.registry import standard
-from calmstream.estimators.methods.base import LinearAnswers
-from calmstream.estimators.plan.request import Request
+from calmstream.estimators.methods.base import LinearAnswers, Request
 from calmstream.evaluation.population import local_plan
 
 N, RUNS = 1 << 18, 10

@@ -15,8 +15,8 @@ import numpy as np
 from benchmarks.populations import population
 from calmstream.commands.analyse import about
 from calmstream.estimators.analysis.report import causes
+from calmstream.estimators.methods.base import Request
 from calmstream.estimators.methods.noise_aware import NoiseAware
-from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.population import collect, local_plan
 
 PICTURE = Path(__file__).resolve().parents[2] / "docs" / "pictures" / "causes.svg"

@@ -31,9 +31,8 @@ from calmstream.estimators.analysis.synthetic import (
 )
 from calmstream.estimators.domain import Attributes, Codes, Domain
 from calmstream.estimators.marginal import Floats, Marginal
-from calmstream.estimators.methods.base import Model
+from calmstream.estimators.methods.base import Model, Request
 from calmstream.estimators.numerics.raking import rake
-from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.population import collect, local_plan
 
 DEVICES = 1 << 18

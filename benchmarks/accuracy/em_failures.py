@@ -12,7 +12,7 @@ import numpy as np
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.marginal import total_variation
-from calmstream.estimators.plan.request import Request
+from calmstream.estimators.methods.base import Request
 from calmstream.evaluation.population import collect, draw, local_plan
 
 ROWS = (

@@ -22,7 +22,7 @@ from calmstream.estimators import methods
 from calmstream.estimators.analysis.report import associate
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.marginal import Floats
-from calmstream.estimators.plan.request import Request
+from calmstream.estimators.methods.base import Request
 from calmstream.evaluation.population import collect, local_plan
 
 DEVICES, RUNS = 30_000, 40

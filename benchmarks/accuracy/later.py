@@ -28,9 +28,8 @@ from calmstream.estimators.analysis.grouped import GroupedTable, conditional, gr
 from calmstream.estimators.analysis.grouping import Grouping
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.marginal import Floats
-from calmstream.estimators.methods.base import Model
+from calmstream.estimators.methods.base import Model, Request
 from calmstream.estimators.numerics.contraction import contract
-from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.population import collect, draw, local_plan
 
 LEAST_MASS = 0.01  # combinations of fewer devices are not judged

@@ -17,8 +17,7 @@ from benchmarks.accuracy.populations import devices
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators import methods
 from calmstream.estimators.marginal import sse, total_variation
-from calmstream.estimators.methods.base import LinearAnswers
-from calmstream.estimators.plan.request import Request
+from calmstream.estimators.methods.base import LinearAnswers, Request
 from calmstream.evaluation.population import collect, local_plan
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"

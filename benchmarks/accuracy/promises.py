@@ -19,7 +19,7 @@ import numpy as np
 
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Attribute, Codes, Domain
-from calmstream.estimators.plan.request import Request
+from calmstream.estimators.methods.base import Request
 from calmstream.evaluation.evaluate import evaluate
 from calmstream.evaluation.population import Study, local_plan
 from calmstream.evaluation.precision import Precision

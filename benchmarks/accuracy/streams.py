@@ -24,9 +24,8 @@ from benchmarks.populations import first
 from benchmarks.study import Study
 from calmstream.estimators import methods
 from calmstream.estimators.marginal import inside, sse
-from calmstream.estimators.methods.base import Model
+from calmstream.estimators.methods.base import Model, Request
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.tracking.tracker import Tracker
 from calmstream.evaluation.population import local_plan

@@ -29,8 +29,8 @@ from calmstream.estimators.analysis.words import (
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.methods import get
+from calmstream.estimators.methods.base import Request
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 from calmstream.evaluation.population import local_plan

@@ -29,14 +29,13 @@ import numpy as np
 
 from benchmarks.populations import ADULT, DATA
 from calmstream.estimators.domain import Attribute, Attributes, Domain
-from calmstream.estimators.methods.base import Model
+from calmstream.estimators.methods.base import Model, Request
 from calmstream.estimators.numerics.block_inverse import unmix
 from calmstream.estimators.papers.castell.design import product_group
 from calmstream.estimators.papers.castell.model import ProductModel
 from calmstream.estimators.papers.castell.product_grr import channels
 from calmstream.estimators.papers.lopub.bloom_rr import BITS, HASHES, BloomRR
 from calmstream.estimators.papers.lopub.method import PENALTY, LoPubModel
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.tally import Tally
 from calmstream.tables.reading import ReadingOptions

@@ -12,8 +12,8 @@ from calmstream.estimators import methods
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.mechanisms.base import Floats
 from calmstream.estimators.mechanisms.registry import build, standard
+from calmstream.estimators.methods.base import Request
 from calmstream.estimators.plan import Group, Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.view import View
 from calmstream.evaluation.population import local_plan
 

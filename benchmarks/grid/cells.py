@@ -23,9 +23,8 @@ from calmstream.common.errors import CalmstreamError
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Attributes, Codes, Domain
 from calmstream.estimators.marginal import sse
-from calmstream.estimators.methods.base import Follows, Method, Model
+from calmstream.estimators.methods.base import Follows, Method, Model, Request
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.evaluate import draw_targets
 from calmstream.evaluation.population import collect, local_plan
 

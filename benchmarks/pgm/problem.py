@@ -20,12 +20,12 @@ from benchmarks.populations import first
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import sse
+from calmstream.estimators.methods.base import Request
 from calmstream.estimators.methods.packing import Assigned, pack
 from calmstream.estimators.noise_aware.design import oracle
 from calmstream.estimators.noise_aware.statistics import cell_variance
 from calmstream.estimators.numerics.covering import balanced
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 from calmstream.evaluation.population import collect, local_plan

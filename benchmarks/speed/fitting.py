@@ -15,9 +15,9 @@ from benchmarks.populations import first
 from benchmarks.speed.rows import Row, best, processor_seconds
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.methods.base import Request
 from calmstream.estimators.noise_aware.model import NoiseAwareModel
 from calmstream.estimators.plan.pilots import PooledPilots
-from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.population import collect, local_plan
 
 USERS = 1 << 18

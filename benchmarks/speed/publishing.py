@@ -30,8 +30,8 @@ from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.publish.set_writer import SetWriter
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.methods.base import Request
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.estimators.wire.state import WindowCount

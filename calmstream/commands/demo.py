@@ -36,8 +36,8 @@ from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators import planning
 from calmstream.estimators.domain import Attribute, Codes, Domain
 from calmstream.estimators.marginal import sse, total_variation
+from calmstream.estimators.methods.base import Request
 from calmstream.estimators.plan import Guarantee, Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.local_service import LocalService, Part
 from calmstream.output import say, say_json

@@ -25,9 +25,8 @@ from calmstream.estimators.marginal import (
     total_variation,
 )
 from calmstream.estimators.mechanisms.base import Reports
-from calmstream.estimators.methods.base import Follows, Method, Model
+from calmstream.estimators.methods.base import Follows, Method, Model, Request
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.population import (
     Study,

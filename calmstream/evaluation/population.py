@@ -13,9 +13,8 @@ from calmstream.estimators import methods, planning
 from calmstream.estimators.domain import Attributes, Codes, Domain
 from calmstream.estimators.marginal import Floats
 from calmstream.estimators.methods import hashed_views
-from calmstream.estimators.methods.base import Design, Follows, Method, Model
+from calmstream.estimators.methods.base import Design, Follows, Method, Model, Request
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.tally import Tally
 from calmstream.tables.records import RecordTable

@@ -16,9 +16,8 @@ from calmstream.consumer.read.history import History
 from calmstream.consumer.read.ranges import NoAnswer
 from calmstream.estimators import methods, planning
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.methods.base import Design, Follows
+from calmstream.estimators.methods.base import Design, Follows, Request
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.planning import plan_options
 from calmstream.producer.signed.envelope import signed_lineage
 

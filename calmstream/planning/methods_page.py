@@ -9,7 +9,7 @@ import orjson
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators import methods
-from calmstream.estimators.methods.notes import Note
+from calmstream.estimators.methods.base import Note
 from calmstream.output import say
 
 LOCAL, EVALUATION, CENTRAL = "local", "evaluation only", "central"

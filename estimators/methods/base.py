@@ -8,18 +8,40 @@ or in another package (`examples/one_way`); all else uses only this protocol.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.estimators.cause import Cause
-from calmstream.estimators.domain import Attributes
+from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import Marginal
-from calmstream.estimators.plan import Group, Plan
-from calmstream.estimators.plan.request import Request
+from calmstream.estimators.plan import MAX_GROUPS, Group, Plan
 from calmstream.estimators.tally import Tally
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A method's line in the list of methods, for people."""
+
+    asks: str  # what one device reports
+    recovers: str  # how tables are estimated
+    take: str  # when to choose the method
+    source: str  # the publication, or the project that proposed it
+    raw: bool = False  # whether tables are published without correction, not as distributions
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a plan is to be for, from which a method designs it."""
+
+    domain: Domain
+    epsilon: str  # decimal string, the total privacy loss of one report
+    users: int  # number of reports expected per window, at least 1
+    k: int  # number of attributes of the marginals that matter most, 1 to d
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the method
+    max_groups: int = MAX_GROUPS  # most groups of devices; each group has a topic
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,9 @@ import numpy as np
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.mechanisms.adaptive import best_oracle
-from calmstream.estimators.methods.base import Design, Method
+from calmstream.estimators.methods.base import Design, Method, Request
 from calmstream.estimators.methods.packing import Assigned, integer_shares, pack
 from calmstream.estimators.plan import Group
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.view import View
 
 MAX_CELLS = 1 << 17

@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.methods.base import Design
-from calmstream.estimators.methods.notes import Note
+from calmstream.estimators.methods.base import Design, Note, Request
 from calmstream.estimators.methods.packing import (
     Assigned,
     integer_shares,
@@ -41,7 +40,6 @@ from calmstream.estimators.plan.pilots import (
     pool,
     read_earlier,
 )
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 

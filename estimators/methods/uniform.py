@@ -9,11 +9,9 @@ from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import Marginal, uniform
 from calmstream.estimators.mechanisms.adaptive import adaptive
 from calmstream.estimators.mechanisms.registry import spec
-from calmstream.estimators.methods.base import Design
-from calmstream.estimators.methods.notes import Note
+from calmstream.estimators.methods.base import Design, Note, Request
 from calmstream.estimators.methods.packing import only_parameters
 from calmstream.estimators.plan import Group, Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 

@@ -15,9 +15,8 @@ from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.marginal import Marginal, flagged
 from calmstream.estimators.mechanisms.registry import spec, standard
-from calmstream.estimators.methods.base import Design
+from calmstream.estimators.methods.base import Design, Request
 from calmstream.estimators.plan import Group, Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 

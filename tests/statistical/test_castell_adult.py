@@ -17,11 +17,11 @@ import pytest
 
 from benchmarks.populations import ADULT
 from calmstream.estimators.domain import Attributes
+from calmstream.estimators.methods.base import Request
 from calmstream.estimators.numerics.block_inverse import expected_sse
 from calmstream.estimators.papers.castell.design import product_group
 from calmstream.estimators.papers.castell.model import ProductModel
 from calmstream.estimators.papers.castell.product_grr import ProductGRR, channels
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.tally import Tally
 from calmstream.tables.reading import ReadingOptions

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from calmstream.estimators import methods
-from calmstream.estimators.plan.request import Request
+from calmstream.estimators.methods.base import Request
 from calmstream.evaluation.population import collect, local_plan
 from calmstream.tables.records import read_table
 from tests.support.repeats import repeats

@@ -17,8 +17,8 @@ from calmstream.consumer.publish.session import PublishingSession
 from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators import planning
 from calmstream.estimators.domain import Codes, Domain
+from calmstream.estimators.methods.base import Request
 from calmstream.estimators.plan import Guarantee, Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.wire.snapshot import Kind, manifest_key
 from calmstream.estimators.wire.state import (

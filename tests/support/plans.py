@@ -9,9 +9,8 @@ import numpy as np
 
 from calmstream.estimators import planning
 from calmstream.estimators.domain import Attribute, Domain
-from calmstream.estimators.methods.base import Design
+from calmstream.estimators.methods.base import Design, Request
 from calmstream.estimators.plan import MAX_GROUPS, Group, Guarantee, Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 

@@ -11,13 +11,11 @@ from typing import ClassVar
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.adaptive import adaptive
-from calmstream.estimators.methods.base import Design
-from calmstream.estimators.methods.notes import Note
+from calmstream.estimators.methods.base import Design, Note, Request
 from calmstream.estimators.methods.packing import Assigned, number_parameter, only_parameters, pack
 from calmstream.estimators.papers.calm.overlapping import OverlappingTables, observe
 from calmstream.estimators.papers.calm.size import Size, algorithm_1
 from calmstream.estimators.plan import Group, Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 

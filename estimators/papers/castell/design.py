@@ -11,14 +11,13 @@ from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.mechanisms.registry import spec
-from calmstream.estimators.methods.base import Design
+from calmstream.estimators.methods.base import Design, Request
 from calmstream.estimators.methods.packing import only_parameters
 from calmstream.estimators.numerics.subsets import elementary
 from calmstream.estimators.papers.castell.joint_tables import MAX_RECORD_CELLS, integer_row
 from calmstream.estimators.papers.castell.model import ProductModel
 from calmstream.estimators.papers.castell.product_grr import ProductGRR
 from calmstream.estimators.plan import Group, Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 

@@ -15,13 +15,12 @@ import numpy as np
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes
-from calmstream.estimators.methods.notes import Note
+from calmstream.estimators.methods.base import Note, Request
 from calmstream.estimators.numerics.dependence import cramers_v
 from calmstream.estimators.papers.castell.design import BlockMethod, KeptTables, attribute_sets
 from calmstream.estimators.papers.castell.model import ProductModel
 from calmstream.estimators.papers.castell.rr_ind_joint import RRIndJoint
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 
 THRESHOLD = 0.3  # minimum estimated Cramér's V of two attributes that are put into one cluster

@@ -9,11 +9,9 @@ from dataclasses import replace
 from typing import ClassVar
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.methods.base import Design
-from calmstream.estimators.methods.notes import Note
+from calmstream.estimators.methods.base import Design, Note, Request
 from calmstream.estimators.papers.castell.design import BlockMethod
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.request import Request
 
 
 class RRIndJoint(BlockMethod):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from calmstream.estimators.methods.notes import Note
+from calmstream.estimators.methods.base import Note, Request
 from calmstream.estimators.papers.castell.design import BlockMethod, KeptTables
-from calmstream.estimators.plan.request import Request
 
 
 class RRIndependent(BlockMethod):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from calmstream.estimators.domain import Attributes
-from calmstream.estimators.methods.notes import Note
+from calmstream.estimators.methods.base import Note, Request
 from calmstream.estimators.papers.castell.design import BlockMethod
-from calmstream.estimators.plan.request import Request
 
 
 class RRJoint(BlockMethod):

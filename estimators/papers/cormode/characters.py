@@ -14,8 +14,7 @@ from typing import ClassVar
 
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.adaptive import best_oracle
-from calmstream.estimators.methods.base import Design
-from calmstream.estimators.methods.notes import Note
+from calmstream.estimators.methods.base import Design, Note, Request
 from calmstream.estimators.methods.packing import (
     Assigned,
     only_parameters,
@@ -26,7 +25,6 @@ from calmstream.estimators.methods.packing import (
 from calmstream.estimators.numerics.subsets import elementary
 from calmstream.estimators.papers.cormode.coefficients import CoefficientMethod, harmonics
 from calmstream.estimators.papers.cormode.hadamard import design_restricted
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.view import View
 
 MAX_MODULUS = 12  # order of the common cyclic group of attributes with unequal numbers of values

@@ -14,8 +14,7 @@ from typing import ClassVar
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.mechanisms.registry import standard
-from calmstream.estimators.methods.base import Design
-from calmstream.estimators.methods.notes import Note
+from calmstream.estimators.methods.base import Design, Note, Request
 from calmstream.estimators.methods.packing import (
     Assigned,
     only_parameters,
@@ -27,7 +26,6 @@ from calmstream.estimators.numerics.subsets import elementary
 from calmstream.estimators.papers.cormode.coefficients import CoefficientMethod, CoefficientModel
 from calmstream.estimators.papers.cormode.linear import views_of
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 

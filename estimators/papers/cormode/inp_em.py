@@ -11,8 +11,7 @@ import numpy as np
 from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import CLIPPED_STDERRS, Floats, Marginal, flagged, uniform
-from calmstream.estimators.methods.base import Design
-from calmstream.estimators.methods.notes import Note
+from calmstream.estimators.methods.base import Design, Note, Request
 from calmstream.estimators.methods.packing import statistic
 from calmstream.estimators.numerics.block_inverse import noise
 from calmstream.estimators.numerics.likelihood import (
@@ -24,7 +23,6 @@ from calmstream.estimators.papers.castell.design import BlockMethod, only_mechan
 from calmstream.estimators.papers.castell.model import RecordTables
 from calmstream.estimators.papers.castell.product_grr import ProductGRR, channels
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 
 MAX_CELLS = 1 << 10

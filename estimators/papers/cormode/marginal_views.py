@@ -20,8 +20,7 @@ from calmstream.estimators.marginal import MAX_COVARIANCE_CELLS
 from calmstream.estimators.mechanisms.adaptive import adaptive
 from calmstream.estimators.mechanisms.base import Covariance, Mechanism
 from calmstream.estimators.mechanisms.registry import standard
-from calmstream.estimators.methods.base import Design
-from calmstream.estimators.methods.notes import Note
+from calmstream.estimators.methods.base import Design, Note, Request
 from calmstream.estimators.methods.packing import (
     Assigned,
     only_parameters,
@@ -44,7 +43,6 @@ from calmstream.estimators.papers.cormode.linear import (
     views_of,
 )
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 

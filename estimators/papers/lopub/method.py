@@ -18,15 +18,13 @@ from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import Floats, Marginal, flagged, uniform
 from calmstream.estimators.mechanisms.base import Reports
 from calmstream.estimators.mechanisms.registry import spec
-from calmstream.estimators.methods.base import Design
-from calmstream.estimators.methods.notes import Note
+from calmstream.estimators.methods.base import Design, Note, Request
 from calmstream.estimators.methods.packing import number_parameter, only_parameters
 from calmstream.estimators.papers.castell.design import choose_tables, only_mechanism, record_view
 from calmstream.estimators.papers.castell.model import RecordTables
 from calmstream.estimators.papers.lopub.bloom_rr import BITS, HASHES, BloomRR
 from calmstream.estimators.papers.lopub.lasso import expectation_maximisation, nonnegative_lasso
 from calmstream.estimators.plan import Group, Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.tally import Tally
 
 MAX_QUERY_CELLS = 1 << 18  # maximum number of cells of a table that the Lasso estimates

@@ -8,8 +8,8 @@ import pytest
 
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Domain
+from calmstream.estimators.methods.base import Request
 from calmstream.estimators.plan import Guarantee, Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.planning import empty_tallies
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.tracking import series

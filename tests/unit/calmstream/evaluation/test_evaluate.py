@@ -8,8 +8,8 @@ import pytest
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators import methods as registry
+from calmstream.estimators.methods.base import Request
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.request import Request
 from calmstream.evaluation import population
 from calmstream.evaluation.evaluate import Result, evaluate
 from calmstream.evaluation.population import Study, collect, local_plan, two_rounds

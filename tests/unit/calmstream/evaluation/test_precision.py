@@ -10,8 +10,8 @@ from calmstream.common.errors import InvalidInput
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Codes, Domain
 from calmstream.estimators.marginal import Z95
+from calmstream.estimators.methods.base import Request
 from calmstream.estimators.plan.document import read_plan
-from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.population import collect, draw, local_plan
 from calmstream.evaluation.precision import Precision, needed
 from calmstream.evaluation.promises import Goal, read_goal

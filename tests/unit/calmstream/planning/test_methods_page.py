@@ -7,8 +7,7 @@ import pytest
 
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Attribute, Domain
-from calmstream.estimators.methods.base import Model
-from calmstream.estimators.plan.request import Request
+from calmstream.estimators.methods.base import Model, Request
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.evaluate import ReadsReports
 from calmstream.evaluation.population import collect, local_plan

@@ -9,9 +9,9 @@ import pytest
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.marginal import sse
 from calmstream.estimators.methods import get
+from calmstream.estimators.methods.base import Request
 from calmstream.estimators.noise_aware.model import NoiseAwareModel
 from calmstream.estimators.numerics.subsets import sets_up_to
-from calmstream.estimators.plan.request import Request
 from calmstream.estimators.planning import empty_tallies
 from calmstream.estimators.tally import Tally
 from tests.support.noise_aware import chain, domain_of, plan_for, tallies_of, truth

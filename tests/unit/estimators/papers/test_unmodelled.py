@@ -9,6 +9,7 @@ import pytest
 
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Domain
+from calmstream.estimators.methods.base import Request
 from calmstream.estimators.papers.calm.unmodelled import (
     DECAY,
     MAX_ORDER,
@@ -17,7 +18,6 @@ from calmstream.estimators.papers.calm.unmodelled import (
     pair_size,
     variance,
 )
-from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.population import collect, local_plan
 from tests.support.noise_aware import chain
 

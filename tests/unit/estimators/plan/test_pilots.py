@@ -9,10 +9,10 @@ import pytest
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators import planning
+from calmstream.estimators.methods.base import Request
 from calmstream.estimators.methods.noise_aware import NoiseAware
 from calmstream.estimators.plan import pilots
 from calmstream.estimators.plan.document import read_plan
-from calmstream.estimators.plan.request import Request
 from calmstream.evaluation.population import collect
 from tests.support.noise_aware import domain_of
 from tests.support.plans import draft
