@@ -34,7 +34,6 @@ Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Channel = tuple[tuple[Fraction, ...], ...]
 
-MAX_CHANNEL_OUTPUTS = 1 << 12  # of a channel that is listed in full, which only tests do
 MAX_HISTOGRAM = 1 << 24  # inputs; simulations of larger mechanisms perturb report by report
 DRAWN_REPORTS = 1 << 16  # reports of one block of such a simulation
 
@@ -147,10 +146,10 @@ class Mechanism(ABC):
     def channel(self) -> Channel:
         """Return the exact transition matrix of this code: shape (cells, outputs), rows sum to 1.
 
-        Outputs are in increasing order of their code, which reads the columns of the report as
-        digits of one number, the first column as the most significant one; bits form an integer,
-        lowest bit first. Codes that no report can have are left out. A ValueError if there are more
-        than 2^12 outputs; `worst_ratio` still holds then.
+        For tests, of mechanisms with few outputs: no two entries of a column have a ratio above
+        e^epsilon. Outputs are in increasing order of their code, which reads the columns of the
+        report as digits of one number, the first column as the most significant one; bits form an
+        integer, lowest bit first. Codes that no report can have are left out.
         """
 
     # What follows from these
@@ -251,18 +250,7 @@ class Mechanism(ABC):
             drawn += self.tally(reports, None, 1)[0]
         return drawn
 
-    def worst_ratio(self) -> Fraction:
-        """Return the exact largest P(y|x) / P(y|x') over all outputs y and inputs x and x'."""
-        outputs = zip(*self.channel(), strict=True)
-        return max((max(row) / min(row) for row in outputs), default=Fraction(1))
-
 
 def _json_ready(value: object) -> object:
     """Return a parameter as in a plan's document: tuples are lists there."""
     return [_json_ready(one) for one in value] if isinstance(value, tuple) else value
-
-
-def require_enumerable(outputs: int) -> None:
-    """Check that a channel has at most 2^12 outputs, so that it can be listed."""
-    if outputs > MAX_CHANNEL_OUTPUTS:
-        raise ValueError(f"a channel with {outputs} outputs is not listed, only its worst ratio")

@@ -18,7 +18,6 @@ from calmstream.estimators.mechanisms.base import (
     Covariance,
     Floats,
     Reports,
-    require_enumerable,
 )
 from calmstream.estimators.mechanisms.covariance import one_cell_covariance
 from calmstream.estimators.mechanisms.support import OTHER, SupportOracle, weighted_channel
@@ -70,7 +69,6 @@ class GRR(SupportOracle):
         return drawn.astype(np.int64)
 
     def channel(self) -> Channel:
-        require_enumerable(self.cells)
         return weighted_channel(np.eye(self.cells, dtype=np.bool_), self.weight)
 
 

@@ -17,7 +17,6 @@ from calmstream.estimators.mechanisms.base import (
     Counts,
     Reports,
     ReportWork,
-    require_enumerable,
 )
 from calmstream.estimators.mechanisms.hashing import bucket_bounds, buckets, keys, mix
 from calmstream.estimators.mechanisms.support import (
@@ -144,7 +143,6 @@ class OLH(SupportOracle):
 
     def channel(self) -> Channel:
         seeds = 1 << self.seed_bits
-        require_enumerable(seeds * self.buckets)
         own = buckets(np.arange(seeds)[:, None], np.arange(self.cells), self.buckets)
         supported = own[:, None] == np.arange(self.buckets)[:, None]
         return weighted_channel(supported.reshape(-1, self.cells), self.weight)

@@ -20,7 +20,6 @@ from calmstream.estimators.mechanisms.base import (
     Counts,
     Reports,
     ReportWork,
-    require_enumerable,
 )
 from calmstream.estimators.mechanisms.coefficient import flip
 from calmstream.estimators.mechanisms.grr import count_cells
@@ -91,7 +90,6 @@ class HadamardResponse(SupportOracle):
         return draw_signs(draw_rows(histogram, self.rows, generator), self.p, generator)
 
     def channel(self) -> Channel:
-        require_enumerable(2 * self.rows)
         signs = parity(np.arange(self.rows)[:, None] & np.arange(self.cells))
         return weighted_channel(by_sign(signs), self.weight)
 

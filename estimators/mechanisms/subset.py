@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -20,7 +19,6 @@ from calmstream.estimators.mechanisms.base import (
     Floats,
     Reports,
     ReportWork,
-    require_enumerable,
 )
 from calmstream.estimators.mechanisms.bits import count_bits
 from calmstream.estimators.mechanisms.covariance import one_set_covariance
@@ -187,7 +185,6 @@ class SubsetSelection(SupportOracle):
         return draw_sets(own, int(histogram.sum() - own.sum()), self.size, generator)
 
     def channel(self) -> Channel:
-        require_enumerable(math.comb(self.cells, self.size))
         sets = combinations(range(self.cells), self.size)
         ascending = sorted(sets, key=lambda chosen: sum(1 << c for c in chosen))
         supported = [np.isin(np.arange(self.cells), chosen) for chosen in ascending]

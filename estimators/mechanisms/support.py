@@ -84,10 +84,6 @@ class SupportOracle(Mechanism):
         """Return the covariance where a report supports other cells independently."""
         return independent_noise(self.variance(n, frequencies), n, frequencies)
 
-    def worst_ratio(self) -> Fraction:
-        """Return weight / 2^32: what else is drawn does not depend on the input."""
-        return Fraction(self.weight, OTHER)
-
     def rarest(self, expected: Floats, shape: Sequence[int], axes: Sequence[int], /) -> float:
         q, gap = self._rates
         rate = q + gap * spread_evenly(expected, shape, axes)

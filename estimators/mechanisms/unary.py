@@ -17,7 +17,6 @@ from calmstream.estimators.mechanisms.base import (
     Counts,
     Reports,
     ReportWork,
-    require_enumerable,
 )
 from calmstream.estimators.mechanisms.bits import count_bits, random_rows, row_bytes
 from calmstream.estimators.mechanisms.support import OTHER, SupportOracle
@@ -44,7 +43,6 @@ class UnaryOracle(SupportOracle):
         return draw_supports(histogram, self.p, self.q, generator)
 
     def channel(self) -> Channel:
-        require_enumerable(1 << min(self.cells, 64))
         p, q, cells = self.p, self.q, self.cells
 
         def probability(x: int, y: int) -> Fraction:
@@ -52,10 +50,6 @@ class UnaryOracle(SupportOracle):
             return (p if y >> x & 1 else 1 - p) * q**ones * (1 - q) ** (cells - 1 - ones)
 
         return tuple(tuple(probability(x, y) for y in range(1 << cells)) for x in range(cells))
-
-    def worst_ratio(self) -> Fraction:
-        """Return p(1 - q) / (q(1 - p)), because two inputs differ in two bits only."""
-        return self.p * (1 - self.q) / (self.q * (1 - self.p))
 
 
 def replace_own(rows: NDArray[np.uint8], values: NDArray[Any], own: NDArray[np.uint8]) -> None:

@@ -6,7 +6,6 @@ It gives no privacy, so it is not in the registry, and a plan document with it i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -64,9 +63,6 @@ class Exact:
 
     def rarest(self, expected: Any, _shape: Any, _axes: Any) -> float:
         return float(np.minimum(expected, 1 - np.asarray(expected)).min())
-
-    def worst_ratio(self) -> Fraction:
-        raise AssertionError("it has no bound: whoever asks would put it to use")
 
 
 def without_noise(plan: Plan) -> Plan:

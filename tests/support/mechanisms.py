@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import combinations
-from math import factorial
+from math import factorial, prod
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,11 @@ from scipy.stats import chi2
 
 from calmstream.estimators.mechanisms.base import Column, Mechanism, Reports
 from calmstream.estimators.mechanisms.registry import build
+from calmstream.estimators.mechanisms.support import SupportOracle
+from calmstream.estimators.mechanisms.unary import UnaryOracle
+from calmstream.estimators.papers.castell.product_grr import ProductGRR
+from calmstream.estimators.papers.cormode.sketch import HadamardSketch
+from calmstream.estimators.papers.lopub.bloom_rr import BloomRR
 
 Array = NDArray[Any]
 
@@ -99,6 +104,22 @@ def every_report(mechanism: Mechanism) -> dict[str, Array]:
             entry = (entry[:, None] >> shifts & 0xFF).astype(np.uint8)
         reports[column.name] = entry
     return reports
+
+
+def worst_ratio(mechanism: Mechanism) -> Fraction:
+    """Return the largest P(y|x) / P(y|x') over all outputs y and inputs x, x', by the structure.
+
+    Two inputs differ in two bits of a unary encoding, in one cell of each block and, at most, in
+    ``distance`` bits of Bloom filters; all else that is drawn does not depend on the input.
+    """
+    if isinstance(mechanism, UnaryOracle):
+        p, q = mechanism.p, mechanism.q
+        return p * (1 - q) / (q * (1 - p))
+    if isinstance(mechanism, ProductGRR):
+        return prod((Fraction(weight, 1 << 32) for weight in mechanism.weights), start=Fraction(1))
+    assert isinstance(mechanism, SupportOracle | HadamardSketch | BloomRR)
+    times = mechanism.distance if isinstance(mechanism, BloomRR) else 1
+    return Fraction(mechanism.weight, 1 << 32) ** times
 
 
 def matrix(mechanism: Mechanism) -> NDArray[np.float64]:

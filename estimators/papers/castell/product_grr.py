@@ -26,7 +26,6 @@ from calmstream.estimators.mechanisms.base import (
     Covariance,
     Floats,
     Reports,
-    require_enumerable,
 )
 from calmstream.estimators.mechanisms.covariance import balanced_noise
 from calmstream.estimators.mechanisms.support import OTHER, require_integer
@@ -178,7 +177,6 @@ class ProductGRR(RecordMechanism):
         return max(float(np.minimum(rate, 1.0 - rate).min()), 0.0)
 
     def channel(self) -> Channel:
-        require_enumerable(self.cells)
         chances = [self.probabilities(b) for b in range(len(self.blocks))]
         truths = [cell.tolist() for cell in self._truths(np.arange(self.cells))]
         outputs = list(product(*(range(size) for size in self.block_cells)))
@@ -192,10 +190,6 @@ class ProductGRR(RecordMechanism):
             )
             for x in range(self.cells)
         )
-
-    def worst_ratio(self) -> Fraction:
-        """Return the product over blocks of weight / 2^32."""
-        return Fraction(prod(self.weights), OTHER ** len(self.weights))
 
 
 def share_weight(epsilon: str, parts: int, of: int) -> int:

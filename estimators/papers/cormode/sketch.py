@@ -25,7 +25,6 @@ from calmstream.estimators.mechanisms.base import (
     Mechanism,
     Reports,
     ReportWork,
-    require_enumerable,
 )
 from calmstream.estimators.mechanisms.coefficient import flip
 from calmstream.estimators.mechanisms.covariance import independent_noise, summed_into
@@ -190,10 +189,5 @@ class HadamardSketch(Mechanism):
         return draw_signs(np.concatenate(truth), self.p, generator)
 
     def channel(self) -> Channel:
-        require_enumerable(self.width)
         signs = parity(np.arange(self.buckets)[:, None] & self.places[:, None])
         return weighted_channel(by_sign(signs.reshape(-1, self.cells)), self.weight)
-
-    def worst_ratio(self) -> Fraction:
-        """Return weight / 2^32: hash and row do not depend on the input, only the sign does."""
-        return Fraction(self.weight, OTHER)

@@ -26,7 +26,6 @@ from calmstream.estimators.mechanisms.base import (
     Floats,
     Reports,
     ReportWork,
-    require_enumerable,
 )
 from calmstream.estimators.mechanisms.bits import random_rows, row_bytes
 from calmstream.estimators.mechanisms.covariance import independent_noise, sum_out
@@ -260,9 +259,8 @@ class BloomRR(RecordMechanism):
         return float(self.q)
 
     def channel(self) -> Channel:
-        require_enumerable(1 << min(self.bits * len(self.axes), 13))
         q = self.q
-        place = 1 << np.arange(self.bits)  # at most 13 bits
+        place = 1 << np.arange(self.bits)
         filters = [(rows @ place).tolist() for rows in self.filters]
         outputs = list(product(range(1 << self.bits), repeat=len(self.axes)))
         # Probability of an output by the number of bits in which it differs from the filter.
@@ -277,10 +275,6 @@ class BloomRR(RecordMechanism):
             )
             for record in product(*(range(r) for r in self.axes))
         )
-
-    def worst_ratio(self) -> Fraction:
-        """Return (weight / 2^32)^D: some two records differ in D bits, and none in more."""
-        return Fraction(self.weight, OTHER) ** self.distance
 
 
 def _interleaved(

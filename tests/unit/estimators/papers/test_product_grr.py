@@ -28,7 +28,6 @@ def test_the_total_loss_is_the_plan_s_in_rationals(
     m = ProductGRR(epsilon, 12, (2, 2, 3), blocks, ((0, 1),))
     channel = m.channel()
     worst = max(max(column) / min(column) for column in zip(*channel, strict=True))
-    assert worst == m.worst_ratio()
     bound = below_exp(Fraction(epsilon))
     assert bound * (1 - Fraction(1, 1 << 29)) < worst <= bound
     assert worst == prod(Fraction(w, TWO_32) for w in m.weights)
@@ -81,8 +80,6 @@ def test_a_record_larger_than_any_table_can_still_be_perturbed() -> None:
     assert not m.holds(range(15))
     with pytest.raises(KeyError):
         m.estimate(counts.reshape(-1), 20_000)
-    with pytest.raises(ValueError, match="not listed"):
-        m.channel()
 
 
 @pytest.mark.parametrize(
