@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from calmstream.common.errors import DomainError
 from calmstream.estimators.hashed import Hashed
+from calmstream.estimators.numerics import Floats
 from calmstream.estimators.randomness import Randomness
-
-Floats = NDArray[np.float64]
 
 MAX_OPTIONS = 256  # of a choice: each is an attribute, and all their pairs are tables
 MAX_EDGES = 4096  # of a number; it limits the number of codes

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calmstream.estimators.domain import Attributes
-
-Floats = NDArray[np.float64]
+from calmstream.estimators.numerics import Floats
 
 MAX_QUERY_CELLS = 1 << 22  # of a table that is answered; it limits time and memory
 MAX_COVARIANCE_CELLS = 1 << 12  # of a table whose full covariance is computed (128 MiB)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-Counts = NDArray[np.int64]
+from calmstream.estimators.numerics import Counts
+
 MOST_COUNT = 1 << 53  # sums over a thousand partitions still fit 64 bits
 
 

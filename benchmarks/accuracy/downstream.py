@@ -30,8 +30,9 @@ from calmstream.estimators.analysis.synthetic import (
     tree_of,
 )
 from calmstream.estimators.domain import Attributes, Codes, Domain
-from calmstream.estimators.marginal import Floats, Marginal
+from calmstream.estimators.marginal import Marginal
 from calmstream.estimators.methods.base import Model, Request
+from calmstream.estimators.numerics import Floats
 from calmstream.estimators.numerics.raking import rake
 from calmstream.evaluation.population import collect, local_plan
 

@@ -27,8 +27,8 @@ from calmstream.estimators import methods
 from calmstream.estimators.analysis.grouped import GroupedTable, conditional, grouped
 from calmstream.estimators.analysis.grouping import Grouping
 from calmstream.estimators.domain import Attribute, Domain
-from calmstream.estimators.marginal import Floats
 from calmstream.estimators.methods.base import Model, Request
+from calmstream.estimators.numerics import Floats
 from calmstream.estimators.numerics.contraction import contract
 from calmstream.evaluation.population import collect, draw, local_plan
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table as Grid
 
@@ -25,6 +24,7 @@ from benchmarks.study import Study
 from calmstream.estimators import methods
 from calmstream.estimators.marginal import inside, sse
 from calmstream.estimators.methods.base import Model, Request
+from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.tracking.tracker import Tracker
@@ -39,8 +39,6 @@ LENGTHS = (2, 4, 8, 16, 32, 64, WINDOWS)
 SETS = {"adult": 5, "taxi": 6, "census3": 6}
 FLEETS = (20_000, 200_000)
 MOVED = 0.3  # share of the commonest label that moves to the next one
-
-Floats = NDArray[np.float64]
 
 
 def streams() -> dict[str, Floats]:

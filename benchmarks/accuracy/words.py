@@ -30,6 +30,7 @@ from calmstream.estimators.domain import Domain
 from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.methods import get
 from calmstream.estimators.methods.base import Request
+from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
@@ -40,8 +41,6 @@ BUCKETS, HASHES, WORDS, LABELS = 64, 16, 20_000, (0.5, 0.3, 0.2)
 PUBLIC_HASHES = 10
 CELLS = list(product(range(16, 23, 2), ("0.5", "1", "2")))
 UNLISTED = 30  # the largest words, which the second list lacks
-
-Floats = NDArray[np.float64]
 
 
 def plan_of(devices: int, epsilon: str) -> Plan:

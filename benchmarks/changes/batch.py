@@ -21,7 +21,8 @@ from calmstream.estimators.changes.evidence import SINGULAR
 from calmstream.estimators.changes.readings import MIN_EXPECTED, MIN_PER_CELL, MIN_UNEVEN, UNEVEN
 from calmstream.estimators.changes.source import Observed
 from calmstream.estimators.domain import Attributes, Domain
-from calmstream.estimators.mechanisms.base import Counts, Floats, Mechanism
+from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.numerics import Counts, Floats
 from calmstream.estimators.view import View
 
 Flags = NDArray[np.bool_]

@@ -19,7 +19,7 @@ from calmstream.estimators.changes.power import (
     planned_views,
 )
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.mechanisms.base import Floats
+from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan import Plan
 
 SHIFTS = ("cell", "margin", "dependence")

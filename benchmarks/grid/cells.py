@@ -16,7 +16,6 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.populations import first
 from calmstream.common.errors import CalmstreamError
@@ -24,11 +23,10 @@ from calmstream.estimators import methods
 from calmstream.estimators.domain import Attributes, Codes, Domain
 from calmstream.estimators.marginal import sse
 from calmstream.estimators.methods.base import Follows, Method, Model, Request
+from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan import Plan
 from calmstream.evaluation.evaluate import draw_targets
 from calmstream.evaluation.population import collect, local_plan
-
-Floats = NDArray[np.float64]
 
 OURS = "noise-aware"  # the method that is compared with all others
 

@@ -17,7 +17,6 @@ from calmstream.estimators import planning
 from calmstream.estimators.domain import Attributes, Codes
 from calmstream.estimators.marginal import (
     Z95,
-    Floats,
     Marginal,
     inside,
     largest_error,
@@ -26,6 +25,7 @@ from calmstream.estimators.marginal import (
 )
 from calmstream.estimators.mechanisms.base import Reports
 from calmstream.estimators.methods.base import Follows, Method, Model, Request
+from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.population import (

@@ -12,8 +12,8 @@ import numpy as np
 
 from calmstream.estimators.analysis.summaries import Distribution, SummaryLevels, levels
 from calmstream.estimators.domain import Attributes, Domain
-from calmstream.estimators.marginal import Floats
 from calmstream.estimators.methods.base import Model
+from calmstream.estimators.numerics import Floats
 
 
 class RangeQuestions:

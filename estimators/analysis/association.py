@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from calmstream.estimators.domain import Attributes
-from calmstream.estimators.marginal import Floats
+from calmstream.estimators.numerics import Floats
 
 
 def mutual_information(table: Floats) -> float:

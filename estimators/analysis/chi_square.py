@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calmstream.estimators.analysis.distribution import critical_value, tail
-from calmstream.estimators.marginal import Floats
+from calmstream.estimators.numerics import Floats
 
 LEVEL = 0.05  # probability of rejecting independence although it holds, the usual choice
 

@@ -16,7 +16,7 @@ import numpy as np
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.kinds import Number
-from calmstream.estimators.marginal import Floats
+from calmstream.estimators.numerics import Floats
 
 Groups = str | Mapping[str, str]
 """Groups of labels as people write them: a text, or one for each attribute."""

@@ -15,9 +15,8 @@ import numpy as np
 
 from calmstream.estimators.analysis.distribution import tail
 from calmstream.estimators.domain import Attributes
-from calmstream.estimators.marginal import Floats
 from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.numerics import consistency
+from calmstream.estimators.numerics import Floats, consistency
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
 

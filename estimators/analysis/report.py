@@ -19,7 +19,6 @@ from calmstream.estimators.analysis.chi_square import (
     zero_test,
 )
 from calmstream.estimators.domain import Attributes, Domain
-from calmstream.estimators.marginal import Floats
 from calmstream.estimators.methods.base import (
     GroupedAnswers,
     HiddenCauses,
@@ -27,6 +26,7 @@ from calmstream.estimators.methods.base import (
     Model,
     RawTables,
 )
+from calmstream.estimators.numerics import Floats
 from calmstream.estimators.numerics.dependence import cramers_v, cramers_v_error
 from calmstream.estimators.plan import Plan
 

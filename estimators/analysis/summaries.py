@@ -13,7 +13,7 @@ import numpy as np
 
 from calmstream.estimators.domain import Attribute
 from calmstream.estimators.kinds import Number
-from calmstream.estimators.marginal import Floats
+from calmstream.estimators.numerics import Floats
 
 Z95 = 1.959963984540054
 """A normal variable is within this many standard deviations with probability 0.95."""

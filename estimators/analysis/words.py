@@ -21,8 +21,8 @@ from calmstream.common.errors import InvalidInput
 from calmstream.estimators.analysis.distribution import tail
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.hashed import Hashed, text_bytes
-from calmstream.estimators.marginal import Floats
 from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View

@@ -16,9 +16,8 @@ from __future__ import annotations
 from math import ceil, erfc, exp, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from calmstream.estimators.numerics import Floats
 
 # Outcomes of K farther from n/2 · (1 + tanh(eps/2)) than 14 times sqrt(n)/2 have a probability
 # below 1e-42 (Hoeffding), which is added to delta.

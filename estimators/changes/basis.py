@@ -12,10 +12,8 @@ from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from calmstream.estimators.numerics import Floats, Indices
 
 
 @lru_cache(maxsize=256)

@@ -14,8 +14,9 @@ from itertools import combinations
 import numpy as np
 
 from calmstream.estimators.analysis.distribution import tail
-from calmstream.estimators.changes.basis import Floats, Indices, interactions, own_positions
+from calmstream.estimators.changes.basis import interactions, own_positions
 from calmstream.estimators.changes.fit import Fit, Flags, root_of_inverse
+from calmstream.estimators.numerics import Floats, Indices
 
 Shape = tuple[int, ...]
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calmstream.estimators.changes.basis import Floats, Indices, contrasts, positions
+from calmstream.estimators.changes.basis import contrasts, positions
 from calmstream.estimators.changes.source import Observed
 from calmstream.estimators.domain import Attributes, Domain
+from calmstream.estimators.numerics import Floats, Indices
 from calmstream.estimators.numerics.simplex import project
 
 SINGULAR = 1e-9  # eigenvalues below this share of the largest one count as 0

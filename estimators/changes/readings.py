@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from calmstream.estimators.changes.basis import Floats
 from calmstream.estimators.changes.evidence import (
     Evidence,
     Part,
@@ -13,7 +12,7 @@ from calmstream.estimators.changes.evidence import (
 )
 from calmstream.estimators.changes.source import Source
 from calmstream.estimators.domain import Attributes
-from calmstream.estimators.mechanisms.base import Counts
+from calmstream.estimators.numerics import Counts, Floats
 from calmstream.estimators.numerics.simplex import project
 
 MIN_EXPECTED = 5.0  # least expected count of an event, or of its complement, for a view to be used

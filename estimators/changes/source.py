@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.mechanisms.base import Counts, Mechanism
+from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.numerics import Counts
 from calmstream.estimators.plan.pilots import CollectionPlan
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View

@@ -27,11 +27,10 @@ from numpy.typing import NDArray
 from calmstream.estimators.draws import RESPONSE_BYTES
 from calmstream.estimators.mechanisms.covariance import Covariance as Covariance  # noqa: PLC0414
 from calmstream.estimators.mechanisms.covariance import spread_evenly, sum_out
+from calmstream.estimators.numerics import Counts, Floats
 from calmstream.estimators.randomness import Randomness, SeededRandomness
 
 Reports = Mapping[str, NDArray[Any]]
-Counts = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Channel = tuple[tuple[Fraction, ...], ...]
 
 MAX_HISTOGRAM = 1 << 24  # inputs; simulations of larger mechanisms perturb report by report

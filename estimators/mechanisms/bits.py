@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.estimators.draws import coins
+from calmstream.estimators.numerics import Counts
 from calmstream.estimators.randomness import Randomness
 
 Rows = NDArray[np.uint8]
-Counts = NDArray[np.int64]
 
 FEW_BYTES = 1 << 13  # up to here, unpacking the bits is as fast as adding words
 BLOCK_BYTES = 1 << 20  # counted at once: numpy's overhead is small, and they stay in a cache

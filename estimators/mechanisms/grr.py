@@ -11,16 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.estimators.draws import respond
-from calmstream.estimators.mechanisms.base import (
-    Channel,
-    Column,
-    Counts,
-    Covariance,
-    Floats,
-    Reports,
-)
+from calmstream.estimators.mechanisms.base import Channel, Column, Covariance, Reports
 from calmstream.estimators.mechanisms.covariance import one_cell_covariance
 from calmstream.estimators.mechanisms.support import OTHER, SupportOracle, weighted_channel
+from calmstream.estimators.numerics import Counts, Floats
 from calmstream.estimators.randomness import Randomness
 
 

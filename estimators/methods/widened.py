@@ -14,7 +14,7 @@ import numpy as np
 
 from calmstream.estimators.cause import Cause
 from calmstream.estimators.domain import Attributes
-from calmstream.estimators.marginal import Floats, Marginal, is_noise
+from calmstream.estimators.marginal import Marginal, is_noise
 from calmstream.estimators.methods.base import (
     GroupedAnswers,
     HiddenCauses,
@@ -22,6 +22,7 @@ from calmstream.estimators.methods.base import (
     Model,
     RawTables,
 )
+from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan import Plan
 
 M = TypeVar("M", bound=Model)

@@ -15,13 +15,10 @@ from itertools import combinations
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calmstream.estimators.domain import Attributes
-from calmstream.estimators.numerics import Floats
+from calmstream.estimators.numerics import Floats, Indices
 from calmstream.estimators.numerics.simplex import project
-
-Indices = NDArray[np.int64]
 
 MAX_ROUNDS = 300
 TOLERANCE = 1e-10

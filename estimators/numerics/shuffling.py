@@ -15,11 +15,8 @@ from functools import lru_cache
 from math import exp, lgamma, log, log1p, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calmstream.estimators.numerics import Floats
-
-Counts = NDArray[np.int64]
+from calmstream.estimators.numerics import Counts, Floats
 
 _SPREAD = 12.0  # standard deviations of C, and beyond that 50 clones, within which it is summed
 _BLOCK = 50.0

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.tracking.candidates import Floats, Weighted
+from calmstream.estimators.numerics import Floats
+from calmstream.estimators.tracking.candidates import Weighted
 from calmstream.estimators.tracking.series import Series
 from calmstream.estimators.view import View
 

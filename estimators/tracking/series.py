@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from calmstream.estimators.numerics import Floats
 from calmstream.estimators.tracking.candidates import (
     DISCOUNTS,
-    Floats,
     LevelCandidates,
     SeasonCandidates,
     Weighted,

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from calmstream.estimators import methods
 from calmstream.estimators.methods.base import Model
 from calmstream.estimators.methods.widened import widened
+from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
-from calmstream.estimators.tracking.candidates import Floats
 from calmstream.estimators.tracking.series import jumps
 from calmstream.estimators.tracking.views import FollowedViews
 

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
-from calmstream.estimators.tracking.candidates import Floats, Weighted
+from calmstream.estimators.tracking.candidates import Weighted
 from calmstream.estimators.tracking.margins import Margins, labels_of
 from calmstream.estimators.tracking.series import MEMORY, Series, apart, jumps, mixed
 

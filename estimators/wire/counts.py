@@ -13,8 +13,9 @@ import numpy as np
 import orjson
 
 from calmstream.common.errors import ForeignRecord
+from calmstream.estimators.numerics import Counts
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.tally import MOST_COUNT, Counts, Tally
+from calmstream.estimators.tally import MOST_COUNT, Tally
 from calmstream.estimators.wire import fields
 from calmstream.estimators.wire.snapshot import Revision
 

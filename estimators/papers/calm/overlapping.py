@@ -19,13 +19,12 @@ from calmstream.estimators.marginal import (
     CLIPPED_STDERRS,
     MAX_COVARIANCE_CELLS,
     MAX_QUERY_CELLS,
-    Floats,
     Marginal,
     flagged,
     uniform,
 )
 from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.numerics import consistency
+from calmstream.estimators.numerics import Floats, consistency
 from calmstream.estimators.numerics.maximum_entropy import maximum_entropy
 from calmstream.estimators.papers.calm import unmodelled
 from calmstream.estimators.papers.calm.pooled_variance import Pooled

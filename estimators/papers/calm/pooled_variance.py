@@ -19,8 +19,8 @@ from itertools import combinations
 import numpy as np
 
 from calmstream.estimators.domain import Attributes
-from calmstream.estimators.marginal import Floats
 from calmstream.estimators.mechanisms.base import Covariance
+from calmstream.estimators.numerics import Floats
 
 
 class Pooled:

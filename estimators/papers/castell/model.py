@@ -10,12 +10,13 @@ import numpy as np
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import MAX_QUERY_CELLS, Marginal, flagged, uniform
+from calmstream.estimators.numerics import Floats
 from calmstream.estimators.numerics.block_inverse import AxisChannel
 from calmstream.estimators.numerics.simplex import project
 from calmstream.estimators.papers.castell import schemes
 from calmstream.estimators.papers.castell.joint_tables import RecordMechanism
 from calmstream.estimators.papers.castell.product_grr import ProductGRR, channels
-from calmstream.estimators.papers.castell.schemes import Floats, SchemeEstimate
+from calmstream.estimators.papers.castell.schemes import SchemeEstimate
 from calmstream.estimators.tally import Tally
 
 SCHEMES: Mapping[str, Callable[[Floats, Sequence[AxisChannel], int], SchemeEstimate]] = {

@@ -10,11 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calmstream.estimators.numerics import Floats
 from calmstream.estimators.numerics.block_inverse import AxisChannel, expected_sse, noise, unmix
-
-Floats = NDArray[np.float64]
 
 _ROUNDING = 1e-12  # difference of frequencies by rounding; a larger one is by clipping
 

@@ -23,10 +23,10 @@ import numpy as np
 
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import MAX_COVARIANCE_CELLS
+from calmstream.estimators.numerics import Floats
 from calmstream.estimators.numerics.hadamard import power_of_two, transform
 from calmstream.estimators.papers.cormode.linear import (
     Estimate,
-    Floats,
     LinearModel,
     ViewCounts,
     precisions,

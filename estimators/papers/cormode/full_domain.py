@@ -15,11 +15,12 @@ from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import MAX_COVARIANCE_CELLS
 from calmstream.estimators.mechanisms.adaptive import adaptive
-from calmstream.estimators.mechanisms.base import Counts, Covariance, Mechanism
+from calmstream.estimators.mechanisms.base import Covariance, Mechanism
 from calmstream.estimators.mechanisms.registry import spec, standard
 from calmstream.estimators.methods.base import Design, Note, Request
 from calmstream.estimators.methods.packing import only_parameters, statistic
-from calmstream.estimators.papers.cormode.linear import Estimate, Floats, LinearModel, likely
+from calmstream.estimators.numerics import Counts, Floats
+from calmstream.estimators.papers.cormode.linear import Estimate, LinearModel, likely
 from calmstream.estimators.papers.cormode.sketch import HadamardSketch
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.numbers import as_number

@@ -10,9 +10,10 @@ import numpy as np
 
 from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators.domain import Attributes, Domain
-from calmstream.estimators.marginal import CLIPPED_STDERRS, Floats, Marginal, flagged, uniform
+from calmstream.estimators.marginal import CLIPPED_STDERRS, Marginal, flagged, uniform
 from calmstream.estimators.methods.base import Design, Note, Request
 from calmstream.estimators.methods.packing import statistic
+from calmstream.estimators.numerics import Floats
 from calmstream.estimators.numerics.block_inverse import noise
 from calmstream.estimators.numerics.likelihood import (
     barrier,

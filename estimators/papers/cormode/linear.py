@@ -22,13 +22,12 @@ from calmstream.estimators.marginal import (
     flagged,
     uniform,
 )
-from calmstream.estimators.mechanisms.base import Counts, Covariance, Mechanism
+from calmstream.estimators.mechanisms.base import Covariance, Mechanism
+from calmstream.estimators.numerics import Counts, Floats
 from calmstream.estimators.numerics.simplex import project
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -28,13 +28,11 @@ from calmstream.estimators.methods.packing import (
     require_views,
     statistic,
 )
-from calmstream.estimators.numerics import consistency
-from calmstream.estimators.numerics.consistency import Indices
+from calmstream.estimators.numerics import Floats, Indices, consistency
 from calmstream.estimators.numerics.subsets import elementary
 from calmstream.estimators.papers.cormode.full_domain import unary
 from calmstream.estimators.papers.cormode.linear import (
     Estimate,
-    Floats,
     LinearModel,
     ViewCounts,
     collapse,

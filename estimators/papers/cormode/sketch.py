@@ -19,9 +19,7 @@ from calmstream.estimators.draws import coins_bytes
 from calmstream.estimators.mechanisms.base import (
     Channel,
     Column,
-    Counts,
     Covariance,
-    Floats,
     Mechanism,
     Reports,
     ReportWork,
@@ -37,6 +35,7 @@ from calmstream.estimators.mechanisms.support import (
     require_integer,
     weighted_channel,
 )
+from calmstream.estimators.numerics import Counts, Floats
 from calmstream.estimators.numerics.hadamard import parity, transform
 from calmstream.estimators.randomness import Randomness, exp_weight, uniform_below, uniform_bytes
 

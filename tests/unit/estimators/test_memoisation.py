@@ -8,9 +8,9 @@ from math import exp, log
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from calmstream.estimators.numerics import Floats
+
 PAGE = (Path(__file__).parents[3] / "docs" / "memoisation.md").read_text()
 BUCKETS, PERMANENT, FIRST = 2, 1.0, 0.5
 LENGTHS = 8

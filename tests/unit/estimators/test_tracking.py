@@ -9,11 +9,12 @@ import pytest
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.methods.base import Request
+from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.planning import empty_tallies
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.tracking import series
-from calmstream.estimators.tracking.candidates import Floats, LevelCandidates
+from calmstream.estimators.tracking.candidates import LevelCandidates
 from calmstream.estimators.tracking.tracker import Current, Tracker, phases
 from calmstream.evaluation.population import collect, local_plan
 from tests.support.plans import draft, mixed_domain

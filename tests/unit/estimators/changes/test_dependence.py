@@ -11,8 +11,8 @@ from calmstream.estimators.changes.basis import contrasts, functions, own_positi
 from calmstream.estimators.changes.dependence import central, covered_rows
 from calmstream.estimators.changes.source import Observed
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.mechanisms.base import Floats
 from calmstream.estimators.mechanisms.registry import build
+from calmstream.estimators.numerics import Floats
 from calmstream.estimators.view import View
 
 N = 60_000

@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.mechanisms.olh import OLH
 from calmstream.estimators.mechanisms.registry import build, names
+from calmstream.estimators.numerics import Floats
 from tests.support.mechanisms import EXAMPLES, HASHED, SPLIT, example, matrix, output_tallies
-
-Floats = NDArray[np.float64]
 
 EXACT = [key for key, spec in EXAMPLES.items() if spec["name"] not in HASHED | SPLIT]
 UNEVEN = [key for key in EXACT if EXAMPLES[key]["name"] != "product-grr"]

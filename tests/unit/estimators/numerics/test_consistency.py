@@ -6,8 +6,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from calmstream.estimators.numerics import Floats
 from calmstream.estimators.numerics.consistency import (
     ConsistencyStructure,
     harmonise,
@@ -16,7 +16,6 @@ from calmstream.estimators.numerics.consistency import (
     structure,
 )
 
-Floats = NDArray[np.float64]
 Views = tuple[tuple[int, ...], ...]
 
 FAMILIES: dict[str, tuple[Views, tuple[int, ...]]] = {

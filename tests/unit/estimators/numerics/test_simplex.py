@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from calmstream.estimators.numerics import Floats
 from calmstream.estimators.numerics.simplex import project
-
-Floats = NDArray[np.float64]
 
 
 def norm_sub(table: Floats) -> Floats:
