@@ -19,10 +19,10 @@ from calmstream.estimators.changes import Source, compare
 from calmstream.estimators.changes.basis import contrasts, positions
 from calmstream.estimators.changes.evidence import SINGULAR
 from calmstream.estimators.changes.readings import MIN_EXPECTED, MIN_PER_CELL, MIN_UNEVEN, UNEVEN
-from calmstream.estimators.changes.source import Observed
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.numerics import Counts, Floats
+from calmstream.estimators.plan.counted import CountedView
 from calmstream.estimators.view import View
 
 Flags = NDArray[np.bool_]
@@ -43,7 +43,7 @@ class Windows:
         own = zip(self.views, self.reports[window], self.counts, strict=True)
         return Source(
             self.domain,
-            tuple(Observed(v, m, int(n), counts[window]) for (m, v), n, counts in own),
+            tuple(CountedView(v, m, int(n), counts[window]) for (m, v), n, counts in own),
         )
 
     def sources(self) -> Iterator[Source]:

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from calmstream.estimators.analysis.distribution import tail
-from calmstream.estimators.domain import Attributes
-from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.numerics import Floats, consistency
+from calmstream.estimators.numerics import consistency
 from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.counted import CountedView, counted_views, likely
 from calmstream.estimators.tally import Tally
 
 ALPHA = 1e-4
@@ -61,14 +60,6 @@ class Examination:
         return {"suspicious": self.suspicious, "p": _rounded(self.p), "tests": tests}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Table:
-    attributes: Attributes
-    mechanism: Mechanism
-    n: int
-    raw: Floats
-
-
 def examine(plan: Plan, tallies: Sequence[Tally], windows: int = 1) -> Examination:
     """Make all tests on the counts of consecutive windows: O(cells of all views)."""
     tables = _tables(plan, tallies)
@@ -82,15 +73,14 @@ def examine(plan: Plan, tallies: Sequence[Tally], windows: int = 1) -> Examinati
     return Examination(tuple(finding for finding in found if finding is not None))
 
 
-def _tables(plan: Plan, tallies: Sequence[Tally]) -> list[_Table]:
+def _tables(plan: Plan, tallies: Sequence[Tally]) -> list[CountedView]:
     return [
-        _Table(view.attributes, mechanism, int(n), mechanism.estimate(counts, int(n)))
-        for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True)
-        for view, n, counts in zip(group.views, tally.n, tally.counts, strict=True)
-        if view.kind == "cell"
-        and n >= MIN_REPORTS
+        own
+        for own in counted_views(plan, tallies)
+        if own.view.kind == "cell"
+        and own.n >= MIN_REPORTS
         # A mechanism of whole records may count smaller tables only: the view has no table then.
-        and mechanism.holds(range(len(view.attributes)))
+        and own.mechanism.holds(range(len(own.view.attributes)))
     ]
 
 
@@ -106,7 +96,7 @@ def _shares(plan: Plan, tallies: Sequence[Tally], repeats: int) -> Finding | Non
 
 
 def _agreement(
-    tables: Sequence[_Table], cardinalities: tuple[int, ...], repeats: int
+    tables: Sequence[CountedView], cardinalities: tuple[int, ...], repeats: int
 ) -> Finding | None:
     """Test whether the one-way tables of each attribute agree among the views that contain it.
 
@@ -115,7 +105,7 @@ def _agreement(
     """
     found = []
     for attribute in range(len(cardinalities)):
-        holding = [table for table in tables if attribute in table.attributes]
+        holding = [table for table in tables if attribute in table.view.attributes]
         if len(holding) > 1:
             found.append(_homogeneity(holding, attribute, cardinalities, repeats))
     best = min(found, key=lambda one: one.p, default=None)
@@ -123,20 +113,19 @@ def _agreement(
 
 
 def _homogeneity(
-    holding: Sequence[_Table], attribute: int, cardinalities: tuple[int, ...], repeats: int
+    holding: Sequence[CountedView], attribute: int, cardinalities: tuple[int, ...], repeats: int
 ) -> Finding:
     """Test distances of one-way tables from their mean, without the last cell: totals are known."""
     means, weights = [], []
     for table in holding:
-        into = consistency.projection(table.attributes, (attribute,), cardinalities)
+        into = consistency.projection(table.view.attributes, (attribute,), cardinalities)
         size = cardinalities[attribute]
-        mean = np.bincount(into, table.raw, size)
-        expected = _plausible(table.raw)
-        own = table.mechanism.covariance(table.n, expected)
+        mean = np.bincount(into, table.table, size)
+        own = table.covariance
         factors = np.stack([np.bincount(into, f, size) for f in own.factors.T], axis=1)
         spread = np.diag(np.bincount(into, own.diagonal, size)) - factors @ factors.T
         # The noise of reports of one device is independent, but they have one record.
-        share = np.bincount(into, expected, size)
+        share = np.bincount(into, likely(table.table), size)
         spread += (repeats - 1) / table.n * (np.diag(share) - np.outer(share, share))
         means.append(mean[:-1])
         weights.append(np.linalg.pinv(spread[:-1, :-1], hermitian=True))
@@ -148,38 +137,31 @@ def _homogeneity(
     return _chi_square("agreement", statistic, freedom)
 
 
-def _totals(tables: Sequence[_Table]) -> Finding | None:
+def _totals(tables: Sequence[CountedView]) -> Finding | None:
     """Test the totals of all tables whose mechanism does not fix them."""
     statistic, freedom = 0.0, 0
     for table in tables:
         if table.mechanism.fixed_total:
             continue
-        own = table.mechanism.covariance(table.n, _plausible(table.raw))
+        own = table.covariance
         variance = float(own.diagonal.sum() - np.square(own.factors.sum(axis=0)).sum())
-        statistic += float(table.raw.sum() - 1.0) ** 2 / variance
+        statistic += float(table.table.sum() - 1.0) ** 2 / variance
         freedom += 1
     return _chi_square("totals", statistic, freedom) if freedom else None
 
 
-def _cells(tables: Sequence[_Table]) -> Finding | None:
+def _cells(tables: Sequence[CountedView]) -> Finding | None:
     """Count impossible cells; p is a bound, as if all true frequencies were 0 or 1."""
     outside = total = 0
     for table in tables:
-        nearest = np.clip(table.raw, 0.0, 1.0)
+        nearest = np.clip(table.table, 0.0, 1.0)
         sigma = np.sqrt(table.mechanism.variance(table.n, nearest))
-        outside += int((np.abs(table.raw - nearest) > SIGMAS * sigma).sum())
-        total += table.raw.size
+        outside += int((np.abs(table.table - nearest) > SIGMAS * sigma).sum())
+        total += table.table.size
     if not total:
         return None
     one = 0.5 * math.erfc(SIGMAS / math.sqrt(2.0))
     return Finding("cells", float(outside), total, _binomial_tail(total, one, outside))
-
-
-def _plausible(raw: Floats) -> Floats:
-    """Return a distribution near a raw table, as the frequencies inside a variance."""
-    positive = np.clip(raw, 0.0, None)
-    total = float(positive.sum())
-    return positive / total if total > 0 else np.full(raw.size, 1.0 / raw.size)
 
 
 def _chi_square(test: str, statistic: float, freedom: int) -> Finding:

@@ -24,6 +24,7 @@ from calmstream.estimators.hashed import Hashed, text_bytes
 from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.counted import counted_views
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 
@@ -92,12 +93,8 @@ def kind_of(plan: Plan, name: str) -> Hashed:
 
 def reports(plan: Plan, tallies: Sequence[Tally], name: str, given: int | None = None) -> int:
     """Return the number of reports about a hashed attribute; with ``given``, about both."""
-    return sum(
-        int(n)
-        for group, tally in zip(plan.groups, tallies, strict=True)
-        for view, n in zip(group.views, tally.n, strict=True)
-        if _about(view, plan.domain.hashed[name], given)
-    )
+    hashes = plan.domain.hashed[name]
+    return sum(o.n for o in counted_views(plan, tallies) if _about(o.view, hashes, given))
 
 
 def _about(view: View, hashes: Attributes, given: int | None = None) -> bool:
@@ -113,20 +110,19 @@ def bucket_shares(
     labels = 1 if given is None else plan.domain.cardinalities[given]
     sums = np.zeros((labels, kind.hashes, kind.buckets))
     noise, known, shares = np.zeros(sums.shape), np.zeros(sums.shape[:2]), np.zeros(labels)
-    for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
-        for view, n, counts in zip(group.views, tally.n.tolist(), tally.counts, strict=True):
-            if not n or not _about(view, hashes, given):
-                continue
-            table = mechanism.estimate(counts, n).reshape(-1, kind.buckets)
-            j = view.attributes[-1] - hashes[0]
-            own = _noise(mechanism, n, table, summed=given is None)
-            weight = 1.0 / own.mean(axis=1)
-            if given is None:
-                table = table.sum(axis=0, keepdims=True)
-            sums[:, j] += weight[:, None] * (table - table.mean(axis=1, keepdims=True))
-            noise[:, j] += np.square(weight)[:, None] * own
-            known[:, j] += weight
-            shares += table.sum(axis=1)
+    for counted in counted_views(plan, tallies):
+        if not counted.n or not _about(counted.view, hashes, given):
+            continue
+        table = counted.table.reshape(-1, kind.buckets)
+        j = counted.view.attributes[-1] - hashes[0]
+        own = _noise(counted.mechanism, counted.n, table, summed=given is None)
+        weight = 1.0 / own.mean(axis=1)
+        if given is None:
+            table = table.sum(axis=0, keepdims=True)
+        sums[:, j] += weight[:, None] * (table - table.mean(axis=1, keepdims=True))
+        noise[:, j] += np.square(weight)[:, None] * own
+        known[:, j] += weight
+        shares += table.sum(axis=1)
     used = np.maximum(known, 1e-30)[:, :, None]
     sums, noise = sums / used, np.where(known[:, :, None] > 0, noise / np.square(used), 1.0 / used)
     total = shares / shares.sum() if shares.sum() > 0 else np.full(labels, 1.0 / labels)

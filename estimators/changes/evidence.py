@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from calmstream.estimators.changes.basis import contrasts, positions
-from calmstream.estimators.changes.source import Observed
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.numerics import Floats, Indices
 from calmstream.estimators.numerics.simplex import project
+from calmstream.estimators.plan.counted import CountedView
 
 SINGULAR = 1e-9  # eigenvalues below this share of the largest one count as 0
 MAX_PLAIN_CELLS = 1 << 16
@@ -44,7 +44,7 @@ class Part:
         return contrasts(tuple(self.shape[j] for j in self.axes))
 
 
-def part_of(own: Observed, target: Attributes, domain: Domain) -> Part | None:
+def part_of(own: CountedView, target: Attributes, domain: Domain) -> Part | None:
     """Return the part of a view that speaks about a table; None if it says nothing about it.
 
     A coefficient of attributes that are not all in the table says nothing about it, so other
@@ -64,7 +64,7 @@ def part_of(own: Observed, target: Attributes, domain: Domain) -> Part | None:
     return Part(shape, axes, int(np.prod([shape[j] for j in axes])))
 
 
-def covariance(own: Observed, part: Part, expected: Floats) -> Floats:
+def covariance(own: CountedView, part: Part, expected: Floats) -> Floats:
     """Return the covariance of the coefficients' estimates: shape (cells - 1, cells - 1).
 
     If the reported frequencies are impossible, which few reports can be, the nearest possible ones
@@ -85,7 +85,7 @@ def covariance(own: Observed, part: Part, expected: Floats) -> Floats:
 
 
 def evidence(
-    own: Observed, part: Part, target: Attributes, domain: Domain, z: Floats, precision: Floats
+    own: CountedView, part: Part, target: Attributes, domain: Domain, z: Floats, precision: Floats
 ) -> Evidence:
     shape = domain.shape(target)
     if own.view.kind == "cell":
@@ -110,7 +110,7 @@ def _possible(matrix: Floats) -> bool:
 
 
 def _plain_design(
-    own: Observed, part: Part, target: Attributes, domain: Domain
+    own: CountedView, part: Part, target: Attributes, domain: Domain
 ) -> tuple[Floats, Floats]:
     """Return H and offset of a view that maps records to few inputs: sums of cells."""
     attributes = own.view.attributes

@@ -11,10 +11,10 @@ from calmstream.estimators.analysis.distribution import critical_value, least, t
 from calmstream.estimators.changes.basis import contrasts
 from calmstream.estimators.changes.evidence import covariance, evidence, inverse, part_of
 from calmstream.estimators.changes.fit import Fit, common, fit
-from calmstream.estimators.changes.source import Observed
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.covariance import sum_out
 from calmstream.estimators.numerics import Floats
+from calmstream.estimators.plan.counted import CountedView
 from calmstream.estimators.plan.pilots import CollectionPlan
 
 POWER = 0.8
@@ -41,18 +41,18 @@ def noncentrality_for(power: float, freedom: int, alpha: float) -> float:
     return least(lambda shift: noncentral_tail(critical, freedom, shift) >= power, 10.0, 1e-6)
 
 
-def planned_views(plan: CollectionPlan, users: int) -> tuple[Observed, ...]:
+def planned_views(plan: CollectionPlan, users: int) -> tuple[CountedView, ...]:
     """Return the views of a plan with the reports that one window is expected to have."""
     total = sum(group.share for group in plan.groups)
     return tuple(
-        Observed(view, mechanism, max(round(users * share / total), 1), np.zeros(0, np.int64))
+        CountedView(view, mechanism, max(round(users * share / total), 1), np.zeros(0, np.int64))
         for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True)
         for view, share in zip(group.views, group.shares, strict=True)
     )
 
 
 def expected_fit(
-    views: Sequence[Observed], domain: Domain, target: Attributes, table: Floats
+    views: Sequence[CountedView], domain: Domain, target: Attributes, table: Floats
 ) -> Fit:
     """Return the covariance of the coefficients from numbers of reports, at ``table``: (cells,)."""
     shape = domain.shape(target)
@@ -84,7 +84,7 @@ def noncentrality(first: Fit, second: Fit, delta: Floats) -> tuple[float, int]:
 
 
 def smallest_shift(
-    views: Sequence[Observed], domain: Domain, target: Attributes, alpha: float
+    views: Sequence[CountedView], domain: Domain, target: Attributes, alpha: float
 ) -> float | None:
     """Return the smallest shift of one cell that is found with probability `POWER`.
 

@@ -13,7 +13,7 @@ from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.adaptive import adaptive
 from calmstream.estimators.methods.base import Design, Note, Request
 from calmstream.estimators.methods.packing import Assigned, number_parameter, only_parameters, pack
-from calmstream.estimators.papers.calm.overlapping import OverlappingTables, observe
+from calmstream.estimators.papers.calm.overlapping import OverlappingTables, precise_tables
 from calmstream.estimators.papers.calm.size import Size, algorithm_1
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.tally import Tally
@@ -52,7 +52,7 @@ class Calm:
         return Design(groups, {"theta": theta}, _reason(size, groups, request, theta))
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> OverlappingTables:
-        return OverlappingTables(plan.domain, observe(plan, tallies))
+        return OverlappingTables(plan.domain, precise_tables(plan, tallies))
 
 
 def _check_tables(views: Sequence[Attributes], domain: Domain) -> None:

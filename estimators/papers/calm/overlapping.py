@@ -6,7 +6,6 @@ A view *covers* a set of attributes if it has all of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from typing import ClassVar
@@ -23,12 +22,12 @@ from calmstream.estimators.marginal import (
     flagged,
     uniform,
 )
-from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.numerics import Floats, consistency
 from calmstream.estimators.numerics.maximum_entropy import maximum_entropy
 from calmstream.estimators.papers.calm import unmodelled
 from calmstream.estimators.papers.calm.pooled_variance import Pooled
 from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.counted import CountedView, counted_views
 from calmstream.estimators.tally import Tally
 
 NEGLIGIBLE = 1e-3
@@ -38,33 +37,18 @@ but its noisy table would have to be made consistent with all others."""
 MOST_PAIRS = 4096
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Observation:
-    """The estimate from one view's tally."""
-
-    attributes: Attributes  # ascending
-    mechanism: Mechanism
-    n: int  # at least 1
-    estimate: Floats  # (cells,): unbiased, may be negative
-
-    @property
-    def precision(self) -> float:
-        """Inverse of a cell's variance if the table is uniform, less that by the known total."""
-        cells = self.estimate.size
-        whole = self.mechanism.covariance(self.n, np.full(cells, 1.0 / cells))
-        return 1.0 / float(whole.diagonal.mean())
+def precise_tables(plan: Plan, tallies: Sequence[Tally]) -> list[CountedView]:
+    """Return the views of kind ``cell`` with enough precision."""
+    found = [v for v in counted_views(plan, tallies) if v.n > 0 and v.view.kind == "cell"]
+    best = max(map(precision, found), default=0.0)
+    return [v for v in found if precision(v) >= NEGLIGIBLE * best]
 
 
-def observe(plan: Plan, tallies: Sequence[Tally]) -> list[Observation]:
-    """Return one observation for each view of kind ``cell`` with enough precision."""
-    found = []
-    for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
-        for view, n, counts in zip(group.views, tally.n, tally.counts, strict=True):
-            if n > 0 and view.kind == "cell":
-                estimate = mechanism.estimate(counts, int(n))
-                found.append(Observation(view.attributes, mechanism, int(n), estimate))
-    best = max((o.precision for o in found), default=0.0)
-    return [o for o in found if o.precision >= NEGLIGIBLE * best]
+def precision(own: CountedView) -> float:
+    """Return the inverse of a cell's variance if the table is uniform, less that by its total."""
+    cells = own.mechanism.cells
+    whole = own.mechanism.covariance(own.n, np.full(cells, 1.0 / cells))
+    return 1.0 / float(whole.diagonal.mean())
 
 
 class OverlappingTables:
@@ -82,13 +66,13 @@ class OverlappingTables:
         "maximum entropy where no view covers",
     )
 
-    def __init__(self, domain: Domain, observations: Sequence[Observation]) -> None:
+    def __init__(self, domain: Domain, counted: Sequence[CountedView]) -> None:
         self._domain = domain
-        self._observations = observations
-        self._precision = np.array([o.precision for o in observations])
-        views = tuple(o.attributes for o in observations)
+        self._counted = counted
+        self._precision = np.array([precision(own) for own in counted])
+        views = tuple(own.view.attributes for own in counted)
         self.shared = consistency.structure(views, domain.cardinalities)
-        self.raw = np.concatenate([np.zeros(0), *(o.estimate for o in observations)])
+        self.raw = np.concatenate([np.zeros(0), *(own.table for own in counted)])
         self.linear, _ = consistency.harmonise(self.shared, self.raw, self._precision)
         self.tables = consistency.reconcile(self.shared, self.raw, self._precision)
         self._members = [frozenset(view) for view in views]
@@ -97,8 +81,8 @@ class OverlappingTables:
     @cached_property
     def _pooled(self) -> Pooled:
         covariances = [
-            o.mechanism.covariance(o.n, self.shared.table(self.tables, number))
-            for number, o in enumerate(self._observations)
+            own.mechanism.covariance(own.n, self.shared.table(self.tables, number))
+            for number, own in enumerate(self._counted)
         ]
         return Pooled(self.shared.views, self._domain.cardinalities, covariances, self._precision)
 
@@ -129,7 +113,7 @@ class OverlappingTables:
             if not wanted <= frozenset().union(*(self._members[v] for v in meeting)):
                 flags.append("uniform")
         stderr = np.sqrt(variance)
-        reports = sum(self._observations[v].n for v in meeting)
+        reports = sum(self._counted[v].n for v in meeting)
         clipped = bool((moved > CLIPPED_STDERRS * stderr).any())
         return flagged(attributes, table, stderr, reports, flags, clipped=clipped)
 

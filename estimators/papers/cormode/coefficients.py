@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import combinations, product
 from math import prod
 from typing import ClassVar
@@ -28,12 +28,11 @@ from calmstream.estimators.numerics.hadamard import power_of_two, transform
 from calmstream.estimators.papers.cormode.linear import (
     Estimate,
     LinearModel,
-    ViewCounts,
     precisions,
     require_at_most,
-    views_of,
 )
 from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.counted import CountedView, counted_views
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 
@@ -92,7 +91,7 @@ class CoefficientModel(LinearModel):
     def __init__(
         self,
         plan: Plan,
-        counted: Sequence[ViewCounts],
+        counted: Sequence[CountedView],
         owners: Sequence[Attributes] | None = None,
     ) -> None:
         super().__init__(plan.domain)
@@ -101,10 +100,9 @@ class CoefficientModel(LinearModel):
         self._owners = None if owners is None else [frozenset(o) for o in owners]
         # Tables of parities are recovered over bit patterns.
         self._binary = self._views[0].kind == "parity"
-        self._reports = np.array([one.reports for one in counted])
+        self._reports = np.array([one.n for one in counted])
         self._weight = self._reports * precisions([one.mechanism for one in counted])
-        # A view's estimated table and its `Covariance`: diag(diagonal) - factors factors^T.
-        self._evidence = cache(lambda number: counted[number].evidence())
+        self._counted = counted
         self._ways: dict[Attributes, dict[Key, list[Way]]] = defaultdict(dict)
         for number, view in enumerate(self._views):
             for harmonic, key in harmonics(view, plan.domain):
@@ -176,7 +174,7 @@ class CoefficientModel(LinearModel):
         scale = self._scale(attributes)
         total, spread = np.ones(cells), np.full(cells, float(len(unknown)))
         for view, parts in shares.items():
-            table, own = self._evidence(view)
+            table, own = self._counted[view].table, self._counted[view].covariance
             operator = self._operator(view, parts, attributes)
             total += operator @ table
             spread += np.square(operator) @ own.diagonal
@@ -193,7 +191,7 @@ class CoefficientModel(LinearModel):
         spectrum[0] = 1.0
         spread = float(unknown)
         for view, parts in shares.items():
-            table, own = self._evidence(view)
+            table, own = self._counted[view].table, self._counted[view].covariance
             difference = float(table[0] - table[1])
             factor = own.factors[0] - own.factors[1]
             variance = float(own.diagonal.sum() - factor @ factor)
@@ -213,7 +211,7 @@ class CoefficientModel(LinearModel):
         cells = self._domain.size(attributes)
         total = np.zeros((cells, cells))
         for view, parts in shares.items():
-            own = self._evidence(view)[1]
+            own = self._counted[view].covariance
             operator = self._operator(view, parts, attributes)
             factors = operator @ own.factors
             total += (operator * own.diagonal) @ operator.T - factors @ factors.T
@@ -230,4 +228,4 @@ class CoefficientMethod:
     baseline: ClassVar[bool] = False
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> CoefficientModel:
-        return CoefficientModel(plan, views_of(plan, tallies))
+        return CoefficientModel(plan, counted_views(plan, tallies))

@@ -20,9 +20,10 @@ from calmstream.estimators.mechanisms.registry import spec, standard
 from calmstream.estimators.methods.base import Design, Note, Request
 from calmstream.estimators.methods.packing import only_parameters, statistic
 from calmstream.estimators.numerics import Counts, Floats
-from calmstream.estimators.papers.cormode.linear import Estimate, LinearModel, likely
+from calmstream.estimators.papers.cormode.linear import Estimate, LinearModel
 from calmstream.estimators.papers.cormode.sketch import HadamardSketch
 from calmstream.estimators.plan import Group, Plan
+from calmstream.estimators.plan.counted import likely
 from calmstream.estimators.plan.numbers import as_number
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View

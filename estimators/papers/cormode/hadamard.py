@@ -24,8 +24,8 @@ from calmstream.estimators.methods.packing import (
 )
 from calmstream.estimators.numerics.subsets import elementary
 from calmstream.estimators.papers.cormode.coefficients import CoefficientMethod, CoefficientModel
-from calmstream.estimators.papers.cormode.linear import views_of
 from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.counted import counted_views
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 
@@ -156,7 +156,7 @@ class MargHT(CoefficientMethod):
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> CoefficientModel:
         """Fit with the marginal of each view as its owner; the order of the views states it."""
-        counted, domain = views_of(plan, tallies), plan.domain
+        counted, domain = counted_views(plan, tallies), plan.domain
         marginals = combinations(range(len(domain)), plan.k)
         pairs = [(m, view) for m in marginals for view in parities(domain, m, plan.k)]
         if [view for _, view in pairs] != [one.view for one in counted]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,9 @@ from calmstream.estimators.marginal import (
     flagged,
     uniform,
 )
-from calmstream.estimators.mechanisms.base import Covariance, Mechanism
-from calmstream.estimators.numerics import Counts, Floats
+from calmstream.estimators.mechanisms.base import Mechanism
+from calmstream.estimators.numerics import Floats
 from calmstream.estimators.numerics.simplex import project
-from calmstream.estimators.plan import Plan
-from calmstream.estimators.tally import Tally
-from calmstream.estimators.view import View
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,28 +75,6 @@ class LinearModel(ABC):
         return cells
 
 
-class ViewCounts(NamedTuple):
-    """One view of a plan, with the counters of its reports."""
-
-    view: View
-    mechanism: Mechanism
-    counts: Counts
-    reports: int
-
-    def evidence(self) -> tuple[Floats, Covariance]:
-        """Return the estimated table of a view with reports, and its covariance."""
-        table = self.mechanism.estimate(self.counts, self.reports)
-        return table, self.mechanism.covariance(self.reports, likely(table))
-
-
-def views_of(plan: Plan, tallies: Sequence[Tally]) -> list[ViewCounts]:
-    return [
-        ViewCounts(view, mechanism, counts, int(n))
-        for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True)
-        for view, n, counts in zip(group.views, tally.n, tally.counts, strict=True)
-    ]
-
-
 def precisions(mechanisms: Sequence[Mechanism]) -> Floats:
     """Return the inverse of the sum of the cells' variances with one report: (mechanisms,)."""
     each = {m: 1.0 / float(m.variance(1).sum()) for m in set(mechanisms)}
@@ -120,10 +95,3 @@ def collapse(matrix: Floats, cell_of_row: NDArray[np.int64], cells: int) -> Floa
     out = np.zeros((cells, matrix.shape[1]))
     np.add.at(out, cell_of_row, matrix)
     return out
-
-
-def likely(table: Floats) -> Floats:
-    """Return frequencies for a variance: the positive part of an estimate, or the uniform table."""
-    positive = np.maximum(table, 0.0)
-    total = positive.sum()
-    return positive / total if total > 0.0 else np.full(len(table), 1.0 / len(table))

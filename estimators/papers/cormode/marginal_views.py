@@ -34,13 +34,12 @@ from calmstream.estimators.papers.cormode.full_domain import unary
 from calmstream.estimators.papers.cormode.linear import (
     Estimate,
     LinearModel,
-    ViewCounts,
     collapse,
     precisions,
     require_at_most,
-    views_of,
 )
 from calmstream.estimators.plan import Plan
+from calmstream.estimators.plan.counted import CountedView, counted_views
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 
@@ -82,7 +81,7 @@ class MarginalViews:
         return Design(groups, {}, reason)
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> MarginalTables:
-        return MarginalTables(plan.domain, self.name, plan.k, views_of(plan, tallies))
+        return MarginalTables(plan.domain, self.name, plan.k, counted_views(plan, tallies))
 
 
 class AM(MarginalViews):
@@ -128,18 +127,17 @@ class MargPS(MarginalViews):
 class MarginalTables(LinearModel):
     """A model that averages the estimated tables, each weighted by the inverse of its variance."""
 
-    def __init__(self, domain: Domain, method: str, k: int, views: Sequence[ViewCounts]) -> None:
+    def __init__(self, domain: Domain, method: str, k: int, views: Sequence[CountedView]) -> None:
         super().__init__(domain)
         self._method, self._k, self._views = method, k, views
         self._precision = precisions([one.mechanism for one in views])
-        self._evidence = cache(lambda number: views[number].evidence())
 
     @cached_property
     def _holders(self) -> dict[int, list[int]]:
         """For each attribute, the numbers of the tables with reports that contain it."""
         holders: dict[int, list[int]] = defaultdict(list)
         for number, one in enumerate(self._views):
-            if one.reports:
+            if one.n:
                 for i in one.view.attributes:
                     holders[i].append(number)
         return holders
@@ -150,20 +148,20 @@ class MarginalTables(LinearModel):
         table, variance = np.zeros(cells), np.zeros(cells)
         parts = self._parts(attributes)
         for share, number in parts:
-            part, noise = self._evidence(number)
+            part, noise = self._views[number].table, self._views[number].covariance
             indices = self._indices(number, attributes)
             table += share * np.bincount(indices, part, cells)
             factors = collapse(noise.factors, indices, cells)
             diagonal = np.bincount(indices, noise.diagonal, cells)
             variance += share**2 * (diagonal - np.square(factors).sum(axis=1))
-        reports = sum(self._views[number].reports for _, number in parts)
+        reports = sum(self._views[number].n for _, number in parts)
         return Estimate(table, np.maximum(variance, 0.0), reports)
 
     def covariance(self, attributes: Attributes) -> Floats:
         cells = self._check(attributes, MAX_COVARIANCE_CELLS)
         total = np.zeros((cells, cells))
         for share, number in self._parts(attributes):
-            noise, indices = self._evidence(number)[1], self._indices(number, attributes)
+            noise, indices = self._views[number].covariance, self._indices(number, attributes)
             diagonal: Floats = np.bincount(indices, noise.diagonal, cells).astype(np.float64)
             own = Covariance(diagonal, collapse(noise.factors, indices, cells))
             total += share**2 * own.dense()
@@ -174,7 +172,7 @@ class MarginalTables(LinearModel):
         require_at_most(self._k, attributes, self._domain, self._method)
         tables = set.intersection(*(set(self._holders[i]) for i in attributes))
         cells = self._domain.size(attributes)
-        weights = {v: self._views[v].reports * cells * self._precision[v] for v in sorted(tables)}
+        weights = {v: self._views[v].n * cells * self._precision[v] for v in sorted(tables)}
         total = sum(weights.values())
         return [(weight / total, number) for number, weight in weights.items()]
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -15,7 +16,7 @@ from calmstream.estimators.analysis.report import analyse
 from calmstream.estimators.mechanisms.base import Covariance
 from calmstream.estimators.methods.base import LinearAnswers
 from calmstream.estimators.papers.cormode.coefficients import CoefficientModel
-from calmstream.estimators.papers.cormode.linear import ViewCounts, views_of
+from calmstream.estimators.plan.counted import CountedView, counted_views
 from calmstream.estimators.planning import empty_tallies
 from calmstream.evaluation.population import collect
 from tests.support.plans import draft, mixed_domain
@@ -132,13 +133,17 @@ def test_answers_of_a_character_model_agree_with_brute_force() -> None:
     joint = np.random.default_rng(2).dirichlet(np.ones(24))
     codes = np.array(list(product(range(3), range(2), range(4))), np.uint16)
 
-    class Exact(ViewCounts):
-        def evidence(self) -> tuple[np.ndarray, Covariance]:
-            table = np.bincount(self.view.inputs(codes, domain), joint, self.mechanism.cells)
-            return table, Covariance(np.zeros(len(table)), np.zeros((len(table), 1)))
+    class Exact(CountedView):
+        @property
+        def table(self) -> np.ndarray:  # type: ignore[override]
+            return np.bincount(self.view.inputs(codes, domain), joint, self.mechanism.cells)
 
-    counted = views_of(plan, empty_tallies(plan))
-    model = CoefficientModel(plan, [Exact(*one._replace(reports=1)) for one in counted])
+        @property
+        def covariance(self) -> Covariance:  # type: ignore[override]
+            return Covariance(np.zeros(len(self.table)), np.zeros((len(self.table), 1)))
+
+    counted = counted_views(plan, empty_tallies(plan))
+    model = CoefficientModel(plan, [Exact(o.view, o.mechanism, 1, o.counts) for o in counted])
     for attributes in [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]:
         others = tuple(i for i in range(3) if i not in attributes)
         truth = joint.reshape(3, 2, 4).sum(axis=others).ravel()
@@ -149,9 +154,9 @@ def test_answers_of_a_character_model_agree_with_brute_force() -> None:
 def test_a_coefficient_of_no_view_is_as_uncertain_as_one_without_reports(method: str) -> None:
     plan, _ = draft(mixed_domain(3, 3, 3), "1", 3000, 2, method)
     codes = np.random.default_rng(1).integers(0, 3, (3000, 3)).astype(np.uint16)
-    counted = views_of(plan, collect(plan, codes, np.random.SeedSequence(2), exact=True))
+    counted = counted_views(plan, collect(plan, codes, np.random.SeedSequence(2), exact=True))
     absent = CoefficientModel(plan, [one for i, one in enumerate(counted) if i % 3])
-    empty = [one if i % 3 else one._replace(reports=0) for i, one in enumerate(counted)]
+    empty = [one if i % 3 else replace(one, n=0) for i, one in enumerate(counted)]
     unreported = CoefficientModel(plan, empty)
     for attributes in plan.marginals:
         found, expected = absent.estimate(attributes), unreported.estimate(attributes)

@@ -14,10 +14,10 @@ from calmstream.estimators.changes.basis import contrasts
 from calmstream.estimators.changes.compare import benjamini_hochberg
 from calmstream.estimators.changes.evidence import Evidence
 from calmstream.estimators.changes.fit import fit
-from calmstream.estimators.changes.source import Observed
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.mechanisms.registry import build
+from calmstream.estimators.plan.counted import CountedView
 from calmstream.estimators.view import View
 
 DOMAIN = Domain((Attribute("a", ("x", "y", "z")), Attribute("b", ("0", "1"))))
@@ -32,19 +32,19 @@ def observed(
     generator: np.random.Generator,
     attributes: tuple[int, ...] = (0, 1),
     epsilon: str = "1",
-) -> Observed:
+) -> CountedView:
     mechanism = build(spec, epsilon)
     sums = {(0, 1): pi, (0,): pi.reshape(3, 2).sum(axis=1), (1,): pi.reshape(3, 2).sum(axis=0)}
     histogram = generator.multinomial(n, sums[attributes])
     counts = mechanism.draw_tally(histogram, generator)
-    return Observed(View(attributes), mechanism, n, counts)
+    return CountedView(View(attributes), mechanism, n, counts)
 
 
 def one_view(
     mechanism: Mechanism, n: int, pi: Any, generator: np.random.Generator, domain: Domain = DOMAIN
 ) -> Source:
     counts = mechanism.draw_tally(generator.multinomial(n, pi), generator)
-    return Source(domain, (Observed(View((0, 1)), mechanism, n, counts),))
+    return Source(domain, (CountedView(View((0, 1)), mechanism, n, counts),))
 
 
 def mixed(n: int, pi: Any, generator: np.random.Generator, epsilon: str = "1") -> Source:
@@ -156,7 +156,7 @@ def test_other_views_inform_about_the_table_that_holds_them(
         sides = []
         for n in (4000, 9000):
             counts = mechanism.draw_tally(generator.multinomial(n, inputs), generator)
-            own = Observed(view, mechanism, n, counts)
+            own = CountedView(view, mechanism, n, counts)
             sides.append(
                 Source(DOMAIN, (own, observed({"name": "oue", "cells": 3}, n, PI, generator, (0,))))
             )
@@ -205,7 +205,7 @@ def test_devices_that_report_again_widen_the_test() -> None:
             sides.append(counts)
         for repeats, found in values.items():
             one, other = (
-                Source(DOMAIN, (Observed(View((0, 1)), mechanism, 10_000, c, repeats),))
+                Source(DOMAIN, (CountedView(View((0, 1)), mechanism, 10_000, c, repeats),))
                 for c in sides
             )
             p = compare(one, other, [(0, 1)], details=False).tables[0].p

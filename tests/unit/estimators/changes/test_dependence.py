@@ -9,10 +9,10 @@ from scipy import stats
 from calmstream.estimators.changes import Source, compare
 from calmstream.estimators.changes.basis import contrasts, functions, own_positions
 from calmstream.estimators.changes.dependence import central, covered_rows
-from calmstream.estimators.changes.source import Observed
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.numerics import Floats
+from calmstream.estimators.plan.counted import CountedView
 from calmstream.estimators.view import View
 
 N = 60_000
@@ -57,7 +57,7 @@ def window(table: Floats, generator: np.random.Generator, name: str = "grr") -> 
     mechanism = build({"name": name, "cells": len(table)}, "1")
     counts = mechanism.draw_tally(generator.multinomial(N, table), generator)
     view = View(tuple(range(attributes)))
-    return Source(Domain.binary(attributes), (Observed(view, mechanism, N, counts),))
+    return Source(Domain.binary(attributes), (CountedView(view, mechanism, N, counts),))
 
 
 def independent(*shares: float) -> Floats:

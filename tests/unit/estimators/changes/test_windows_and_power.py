@@ -12,10 +12,10 @@ from calmstream.estimators.changes.power import (
     noncentrality,
     smallest_shift,
 )
-from calmstream.estimators.changes.source import Observed
 from calmstream.estimators.changes.windows import mean_repeats, relation
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.mechanisms.registry import build
+from calmstream.estimators.plan.counted import CountedView
 from calmstream.estimators.view import View
 from tests.unit.estimators.changes.test_compare import DOMAIN, one_view
 
@@ -66,7 +66,7 @@ def test_simulated_power_is_the_predicted_one(name: str) -> None:
     more = {"size": 2} if name == "subset-selection" else {}
     mechanism = build({"name": name, "cells": 6, **more}, "1")
     n, alpha, target = 20_000, 0.01, (0, 1)
-    views = (Observed(View(target), mechanism, n, np.zeros(0, np.int64)),)
+    views = (CountedView(View(target), mechanism, n, np.zeros(0, np.int64)),)
     shift = smallest_shift(views, DOMAIN, target, alpha)
     assert shift is not None
     even = np.full(6, 1 / 6)
@@ -83,7 +83,7 @@ def test_simulated_power_is_the_predicted_one(name: str) -> None:
 
 def test_noncentrality_is_a_quadratic_form_of_the_shift() -> None:
     mechanism = build({"name": "grr", "cells": 4}, "1")
-    views = (Observed(View((0, 1)), mechanism, 1000, np.zeros(0, np.int64)),)
+    views = (CountedView(View((0, 1)), mechanism, 1000, np.zeros(0, np.int64)),)
     fit = expected_fit(views, Domain.binary(2), (0, 1), np.full(4, 0.25))
     delta = contrasts((2, 2)).T @ np.array([0.1, -0.1, 0.0, 0.0])
     strength, freedom = noncentrality(fit, fit, delta)
