@@ -28,7 +28,7 @@ from calmstream.consumer.metrics.tally import TALLY_METRICS
 from calmstream.consumer.serve.metrics import SERVE_METRICS
 from calmstream.consumer.sink.metrics import SINK_METRICS
 from calmstream.estimators import methods as registry
-from calmstream.planning.methods_page import CENTRAL, CENTRAL_NOTE, model_of, note_of
+from calmstream.planning.methods_page import CENTRAL, SAYS_CENTRAL, is_raw, model_of, says
 from calmstream.producer.gateway.http.metrics import GATEWAY_METRICS
 from calmstream.producer.gateway.metrics import PRODUCER_METRICS
 
@@ -36,7 +36,14 @@ ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]+)")
 CONTRACTS = {
     "estimators.mechanisms.base": ("Mechanism", "Column"),
-    "estimators.methods.base": ("Method", "Design", "Model", "LinearAnswers", "RawTables"),
+    "estimators.methods.base": (
+        "Method",
+        "Request",
+        "Design",
+        "Model",
+        "LinearAnswers",
+        "RawTables",
+    ),
 }
 """What a package with a mechanism or a method of its own implements."""
 
@@ -132,8 +139,8 @@ _METHODS = """\
 
 [Concepts](../concepts.md) says when to use which; `calmstream evaluate` measures them on your data.
 
-| name | model | a device reports | tables are estimated by | use it for | source |
-|---|---|---|---|---|---|
+| name | model | what it is |
+|---|---|---|
 """
 
 _METHODS_END = """
@@ -145,16 +152,12 @@ local hashing.
 
 
 def methods() -> str:
-    """Return the page of the methods of this package, from their notes."""
+    """Return the page of the methods of this package, from their docstrings."""
     found = ((name, type(registry.get(name)).__module__) for name in registry.names())
     ours = [name for name, module in found if module.startswith("calmstream.")]
-    lines = [(name, model_of(name), note_of(name)) for name in ours]
-    lines.append((registry.CENTRAL, CENTRAL, CENTRAL_NOTE))
-    rows = "".join(
-        f"| `{name}` | {model} | {n.asks} | {n.recovers}{'; raw' * n.raw} | {n.take} "
-        f"| {n.source} |\n"
-        for name, model, n in lines
-    )
+    lines = [(name, model_of(name), says(name) + " Raw." * is_raw(name)) for name in ours]
+    lines.append((registry.CENTRAL, CENTRAL, SAYS_CENTRAL))
+    rows = "".join(f"| `{name}` | {model} | {text} |\n" for name, model, text in lines)
     return _METHODS + rows + _METHODS_END
 
 

@@ -27,7 +27,7 @@ from calmstream.evaluation.streams import evaluate_stream, times_of
 from calmstream.evaluation.synthetic import ORDERS, evaluate_synthetic
 from calmstream.evaluation.words import evaluate_words
 from calmstream.output import say_json
-from calmstream.planning.methods_page import note_of
+from calmstream.planning.methods_page import is_raw
 from calmstream.tables.dictionaries import load_domain
 from calmstream.tables.reading import add_options, reading
 from calmstream.tables.records import RecordTable, read_table
@@ -192,7 +192,7 @@ def _methods(args: argparse.Namespace, table: RecordTable, console: Console) -> 
         "shares lie; tv_mean: total variation distance; coverage: share of the true cells inside "
         "their 95 % intervals"
     )
-    if any(note_of(one["method"]).raw for one in found):
+    if any(is_raw(one["method"]) for one in found):
         about += f"\n{UNCORRECTED}"
     _print(args, found, _RESULT, about)
     if args.ranges:
@@ -267,7 +267,7 @@ def _print(
     for one in found:
         document = dict(one) | {f"errors_{k}": x for k, x in one.get("errors", {}).items()}
         if "method" in document:
-            document["method"] += " (raw)" * note_of(document["method"]).raw
+            document["method"] += " (raw)" * is_raw(document["method"])
         shown.add_row(*(_text(document.get(name)) for name in names))
     if about:
         out.print(about, soft_wrap=True)

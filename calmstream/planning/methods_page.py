@@ -1,4 +1,4 @@
-"""``calmstream plan --method list``: what a device reports, and how tables are estimated."""
+"""``calmstream plan --method list``: the first line of what each method says about itself."""
 
 from __future__ import annotations
 
@@ -9,26 +9,22 @@ import orjson
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators import methods
-from calmstream.estimators.methods.base import Note
 from calmstream.output import say
 
 LOCAL, EVALUATION, CENTRAL = "local", "evaluation only", "central"
 
-CENTRAL_NOTE = Note(
-    "the raw record, by a trusted aggregator",
-    "counts of tuples with noise, those above a threshold",
-    "the operator may see records; errors are far smaller (`central plan`)",
-    "Gopi, Mahabadi, Yekhanin, Differentially Private Marginals",
-)
+SAYS_CENTRAL = "Raw records to a trusted aggregator; counts of tuples with noise (`central plan`)."
 
 
-def note_of(name: str) -> Note:
-    """Return what a method says about itself: its note, or the first line of its docstring."""
+def says(name: str) -> str:
+    """Return what a method says about itself, in a line."""
     method = type(methods.get(name))
-    says = (method.__doc__ or "see its package").strip().partition("\n")[0]
-    unnoted = Note(says, "", "", f"package {method.__module__}")
-    note: Note = getattr(method, "note", unnoted)
-    return note
+    return (method.__doc__ or f"See {method.__module__}.").strip().partition("\n")[0]
+
+
+def is_raw(name: str) -> bool:
+    """Return whether a method publishes tables without correction, not as distributions."""
+    return bool(getattr(methods.get(name), "raw", False))
 
 
 def model_of(name: str) -> str:
@@ -54,10 +50,10 @@ class MethodOrList(argparse.Action):
             return
         for name in methods.names():
             try:
-                say(_line(name, model_of(name), note_of(name)))
+                say(f"{name} ({model_of(name)}): {says(name)}")
             except PlanError as error:
                 say(f"{name}: {error}")
-        say(_line(methods.CENTRAL, CENTRAL, CENTRAL_NOTE))
+        say(f"{methods.CENTRAL} ({CENTRAL}): {SAYS_CENTRAL}")
         parser.exit()
 
 
@@ -69,8 +65,3 @@ def _object(option: argparse.Action, text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise argparse.ArgumentError(option, f"expected a JSON object, got {text!r}")
     return value
-
-
-def _line(name: str, model: str, n: Note) -> str:
-    recovers = n.recovers + "; raw" * n.raw
-    return f"{name} ({model}): {n.asks}; {recovers}; {n.take or n.source}"

@@ -22,17 +22,6 @@ from calmstream.estimators.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """A method's line in the list of methods, for people."""
-
-    asks: str  # what one device reports
-    recovers: str  # how tables are estimated
-    take: str  # when to choose the method
-    source: str  # the publication, or the project that proposed it
-    raw: bool = False  # whether tables are published without correction, not as distributions
-
-
-@dataclass(frozen=True, slots=True)
 class Request:
     """What a plan is to be for, from which a method designs it."""
 
@@ -138,7 +127,10 @@ class HiddenCauses(Model, Protocol):
 
 
 class Method(Protocol):
-    """A way to collect marginals and to recover them; it may have a `Note` as ``note``."""
+    """A way to collect marginals and to recover them; the first line of its text is for people.
+
+    It may state ``raw = True``: its tables are published without correction, not as distributions.
+    """
 
     name: ClassVar[str]  # in the registry
     baseline: ClassVar[bool]  # whether it is for evaluation only: no plan may collect reports

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.methods.base import Design, Note, Request
+from calmstream.estimators.methods.base import Design, Request
 from calmstream.estimators.methods.packing import (
     Assigned,
     integer_shares,
@@ -45,7 +45,7 @@ from calmstream.estimators.view import View
 
 
 class NoiseAware:
-    """Registry name ``noise-aware``.
+    """One table of 1 to 4 attributes; a model of hidden causes: the default for nearly everything.
 
     Parameters: ``prior_sizes``, the standard deviations of a coefficient of order 1, 2, 3 and 4 (0
     for omitted ones), which decide the shares of users and nothing else; ``pilots``, the counts of
@@ -54,12 +54,6 @@ class NoiseAware:
     """
 
     name: ClassVar[str] = "noise-aware"
-    note: ClassVar[Note] = Note(
-        "one table of 1 to 4 attributes; tables that reduce the error more get more devices",
-        "a model of a few hidden causes, fitted to all counts together",
-        "the default, for nearly everything",
-        "this project",
-    )
     baseline: ClassVar[bool] = False
     teachers: ClassVar[tuple[str, ...]] = ("noise-aware", "calm", "am", "marg-ps", "marg-rr")
     """Methods whose counts are tables of known noise."""

@@ -9,7 +9,7 @@ from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import Marginal, uniform
 from calmstream.estimators.mechanisms.adaptive import adaptive
 from calmstream.estimators.mechanisms.registry import spec
-from calmstream.estimators.methods.base import Design, Note, Request
+from calmstream.estimators.methods.base import Design, Request
 from calmstream.estimators.methods.packing import only_parameters
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.tally import Tally
@@ -17,15 +17,9 @@ from calmstream.estimators.view import View
 
 
 class Uniform:
-    """The baseline (``uniform``), which ignores all reports."""
+    """The uniform table, whatever is reported; a method with a larger error is of no use."""
 
     name: ClassVar[str] = "uniform"
-    note: ClassVar[Note] = Note(
-        "nothing that is used",
-        "the uniform table",
-        "to compare other methods with it: a larger error than this is of no use",
-        "baseline",
-    )
     baseline: ClassVar[bool] = True
 
     def design(self, request: Request) -> Design:

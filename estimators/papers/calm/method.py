@@ -11,7 +11,7 @@ from typing import ClassVar
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.adaptive import adaptive
-from calmstream.estimators.methods.base import Design, Note, Request
+from calmstream.estimators.methods.base import Design, Request
 from calmstream.estimators.methods.packing import Assigned, number_parameter, only_parameters, pack
 from calmstream.estimators.papers.calm.overlapping import OverlappingTables, precise_tables
 from calmstream.estimators.papers.calm.size import Size, algorithm_1
@@ -25,15 +25,12 @@ MAX_TOTAL_CELLS = 1 << 21  # of all views; with more, making them consistent wou
 
 
 class Calm:
-    """CALM (``calm``); the parameter ``theta`` is the threshold of `algorithm_1`."""
+    """One table of a few attributes, by GRR or OUE, made consistent: CALM (Zhang et al., 2018).
+
+    The parameter ``theta`` is the threshold of `algorithm_1`.
+    """
 
     name: ClassVar[str] = "calm"
-    note: ClassVar[Note] = Note(
-        "one table of a few attributes, by GRR or OUE",
-        "overlapping tables made consistent and non-negative; maximum entropy beyond them",
-        "results have to be comparable with CALM's",
-        "Zhang et al., CALM, CCS 2018",
-    )
     baseline: ClassVar[bool] = False
 
     def design(self, request: Request) -> Design:

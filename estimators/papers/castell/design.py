@@ -122,6 +122,7 @@ class BlockMethod:
 
     name: ClassVar[str]
     baseline: ClassVar[bool] = False
+    raw: ClassVar[bool] = True
     parameters: ClassVar[tuple[str, ...]] = ("tables",)
     scheme: ClassVar[str]
     recovery: ClassVar[str]

@@ -15,7 +15,7 @@ import numpy as np
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes
-from calmstream.estimators.methods.base import Note, Request
+from calmstream.estimators.methods.base import Request
 from calmstream.estimators.numerics.dependence import cramers_v
 from calmstream.estimators.papers.castell.design import BlockMethod, KeptTables, attribute_sets
 from calmstream.estimators.papers.castell.model import ProductModel
@@ -28,20 +28,14 @@ MAX_CLUSTER_CELLS = 256  # with more, noise is larger than the dependence that t
 
 
 class RRClusters(BlockMethod):
-    """RR-Clusters (``rr-clusters``); the parameter ``clusters``, lists of attributes, is required.
+    """Every cluster of dependent attributes with a part of epsilon; products of clusters.
 
-    Clusters come from a pilot, a plan of ``rr-ind-joint`` over a part of the devices; the plan that
-    follows has its lineage, so that devices of the pilot do not report again.
+    The parameter ``clusters``, lists of attributes, is required. Clusters come from a pilot, a plan
+    of ``rr-ind-joint`` over a part of the devices; the plan that follows has its lineage, so that
+    devices of the pilot do not report again.
     """
 
     name: ClassVar[str] = "rr-clusters"
-    note: ClassVar[Note] = Note(
-        "every cluster of dependent attributes, each with a part of epsilon",
-        "product of clusters",
-        "after a pilot has shown which few attributes depend on each other",
-        "Domingo-Ferrer, Soria-Comas, TKDE 2022",
-        raw=True,
-    )
     parameters: ClassVar[tuple[str, ...]] = ("clusters",)
     scheme: ClassVar[str] = "independent"
     recovery: ClassVar[str] = "tables over several clusters are products of the clusters' tables"

@@ -9,22 +9,18 @@ from dataclasses import replace
 from typing import ClassVar
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.methods.base import Design, Note, Request
+from calmstream.estimators.methods.base import Design, Request
 from calmstream.estimators.papers.castell.design import BlockMethod
 from calmstream.estimators.plan import Plan
 
 
 class RRIndJoint(BlockMethod):
-    """RR-Ind-Joint (``rr-ind-joint``): tables by the inverse of all blocks' responses."""
+    """Every attribute with a part of epsilon; tables by the inverse; for a large epsilon, pilots.
+
+    It is the paper's RR-Ind-Joint.
+    """
 
     name: ClassVar[str] = "rr-ind-joint"
-    note: ClassVar[Note] = Note(
-        "every attribute, each with a part of epsilon",
-        "inverse of the channels, axis by axis",
-        "a large epsilon for each attribute (about 4); pilots of rr-clusters",
-        "Kikuchi, Domingo-Ferrer, Soria-Comas, Castell",
-        raw=True,
-    )
     scheme: ClassVar[str] = "joint"
     recovery: ClassVar[str] = (
         "tables by the inverse of each attribute's randomised response: unbiased; the noise grows "
@@ -33,16 +29,9 @@ class RRIndJoint(BlockMethod):
 
 
 class RRHybrid(BlockMethod):
-    """RR-Hybrid (``rr-hybrid``): the inverse or the product, whichever should err less."""
+    """As rr-ind-joint or as rr-independent, table by table, whichever should err less."""
 
     name: ClassVar[str] = "rr-hybrid"
-    note: ClassVar[Note] = Note(
-        "every attribute, each with a part of epsilon",
-        "rr-ind-joint or rr-independent, whichever has the smaller predicted error",
-        "as rr-ind-joint, for larger tables or a smaller epsilon",
-        "Kikuchi, Domingo-Ferrer, Soria-Comas, Castell",
-        raw=True,
-    )
     recovery: ClassVar[str] = (
         "each table by the inverse or by the product of single attributes, whichever has the "
         "smaller predicted error"
@@ -62,16 +51,9 @@ class RRHybrid(BlockMethod):
 
 
 class RRTruncated(BlockMethod):
-    """RR-Truncated (``rr-truncated``): the inverse, its cells limited by smaller tables."""
+    """As rr-ind-joint; negative cells become 0, and smaller tables limit the cells."""
 
     name: ClassVar[str] = "rr-truncated"
-    note: ClassVar[Note] = Note(
-        "every attribute, each with a part of epsilon",
-        "rr-ind-joint; negative cells become 0, and smaller tables limit the cells",
-        "to reproduce the paper",
-        "Kikuchi, Domingo-Ferrer, Soria-Comas, Castell",
-        raw=True,
-    )
     scheme: ClassVar[str] = "truncated"
     recovery: ClassVar[str] = (
         "tables by the inverse; then negative cells become 0, and no cell is larger than its sums "

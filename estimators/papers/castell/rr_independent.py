@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from calmstream.estimators.methods.base import Note, Request
+from calmstream.estimators.methods.base import Request
 from calmstream.estimators.papers.castell.design import BlockMethod, KeptTables
 
 
 class RRIndependent(BlockMethod):
-    """RR-Independent (``rr-independent``), without parameters; it answers marginals of any size."""
+    """Every attribute with a part of epsilon; products of single attributes, of any size.
+
+    It has no parameters.
+    """
 
     name: ClassVar[str] = "rr-independent"
-    note: ClassVar[Note] = Note(
-        "every attribute, each with a part of epsilon",
-        "product of single attributes",
-        "attributes known to be independent, tables of any size",
-        "Domingo-Ferrer, Soria-Comas, TKDE 2022",
-        raw=True,
-    )
     parameters: ClassVar[tuple[str, ...]] = ()
     scheme: ClassVar[str] = "independent"
     recovery: ClassVar[str] = (

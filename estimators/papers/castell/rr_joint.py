@@ -5,21 +5,17 @@ from __future__ import annotations
 from typing import ClassVar
 
 from calmstream.estimators.domain import Attributes
-from calmstream.estimators.methods.base import Note, Request
+from calmstream.estimators.methods.base import Request
 from calmstream.estimators.papers.castell.design import BlockMethod
 
 
 class RRJoint(BlockMethod):
-    """RR-Joint (``rr-joint``): all values of a record are one block, with the whole epsilon."""
+    """The whole record by randomised response; for records of a handful of values only.
+
+    All values of a record are one block, with the whole epsilon.
+    """
 
     name: ClassVar[str] = "rr-joint"
-    note: ClassVar[Note] = Note(
-        "the whole record as one value, by randomised response",
-        "inverse of the channel",
-        "to reproduce the papers; records of a handful of values only",
-        "Domingo-Ferrer, Soria-Comas, TKDE 2022",
-        raw=True,
-    )
     scheme: ClassVar[str] = "joint"
     recovery: ClassVar[str] = "tables by the inverse of the randomised response"
 

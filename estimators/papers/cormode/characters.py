@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.adaptive import best_oracle
-from calmstream.estimators.methods.base import Design, Note, Request
+from calmstream.estimators.methods.base import Design, Request
 from calmstream.estimators.methods.packing import (
     Assigned,
     only_parameters,
@@ -66,18 +66,13 @@ def generators(domain: Domain, k: int) -> list[View]:
 
 
 class Characters(CoefficientMethod):
-    """The method ``characters``: the group is Z_m, m the least common multiple of the labels.
+    """A sum of multiples of the codes, modulo their number; as inp-ht, for three or more labels.
 
-    If they differ and m is above 12, it uses Hadamard coefficients of bits, as ``inp-ht`` does.
+    The modulus is the least common multiple of the numbers of labels. If they differ and it is
+    above 12, the method uses Hadamard coefficients of bits, as ``inp-ht`` does.
     """
 
     name: ClassVar[str] = "characters"
-    note: ClassVar[Note] = Note(
-        "one sum of multiples of the codes, modulo their number",
-        "inverse transform",
-        "as inp-ht, for attributes that all have the same number of values, three or more",
-        "this project, after a conjecture in Cormode, Kulkarni, Srivastava, SIGMOD 2018",
-    )
 
     def design(self, request: Request) -> Design:
         only_parameters(self.name, request.parameters)

@@ -17,7 +17,7 @@ from calmstream.estimators.marginal import MAX_COVARIANCE_CELLS
 from calmstream.estimators.mechanisms.adaptive import adaptive
 from calmstream.estimators.mechanisms.base import Covariance, Mechanism
 from calmstream.estimators.mechanisms.registry import spec, standard
-from calmstream.estimators.methods.base import Design, Note, Request
+from calmstream.estimators.methods.base import Design, Request
 from calmstream.estimators.methods.packing import only_parameters, statistic
 from calmstream.estimators.numerics import Counts, Floats
 from calmstream.estimators.papers.cormode.linear import Estimate, LinearModel
@@ -74,71 +74,41 @@ class FullDomain:
 
 
 class FC(FullDomain):
-    """FC (``fc``): the full contingency table by GRR or OUE, a baseline in CALM's paper."""
+    """The whole record as one value, by GRR or OUE: a baseline, for records of few values."""
 
     name: ClassVar[str] = "fc"
-    note: ClassVar[Note] = Note(
-        "the whole record as one value, by GRR or OUE",
-        "sum of cells",
-        "a record has few values",
-        "baseline of Zhang et al., CALM, CCS 2018",
-    )
     limit: ClassVar[int] = MAX_REPORT_CELLS
     oracle = staticmethod(lambda _, epsilon, cells: adaptive(epsilon, cells))
 
 
 class InpRR(FullDomain):
-    """InpRR (``inp-rr``): a bit per cell, by one of the oracles `UNARY`."""
+    """The whole record, a bit for each of its values, by one of the oracles `UNARY`."""
 
     name: ClassVar[str] = "inp-rr"
-    note: ClassVar[Note] = Note(
-        "the whole record, a bit for each of its values (SUE or OUE)",
-        "sum of cells",
-        "to reproduce the paper; records of few values, k near d",
-        "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
-    )
     limit: ClassVar[int] = MAX_REPORT_CELLS
     parameters = ("oracle",)
     oracle = staticmethod(unary)
 
 
 class InpPS(FullDomain):
-    """InpPS (``inp-ps``): preferential sampling, which is GRR on the whole record."""
+    """The whole record as one value, by GRR; records of a handful of values only."""
 
     name: ClassVar[str] = "inp-ps"
-    note: ClassVar[Note] = Note(
-        "the whole record as one value, by GRR",
-        "sum of cells",
-        "to reproduce the paper; records of a handful of values only",
-        "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
-    )
     oracle = staticmethod(lambda _, epsilon, cells: standard("grr", epsilon, cells))
 
 
 class InpOLH(FullDomain):
-    """InpOLH (``inp-olh``): local hashing of the whole record. Counting a report costs O(cells)."""
+    """The whole record, hashed; counting a report costs a step for every value of a record."""
 
     name: ClassVar[str] = "inp-olh"
-    note: ClassVar[Note] = Note(
-        "the whole record, hashed (OLH)",
-        "sum of cells",
-        "to reproduce the paper; tallying costs a step for every value of a record",
-        "Wang et al., USENIX Security 2017, in Cormode, Kulkarni, Srivastava, SIGMOD 2018",
-    )
     limit: ClassVar[int] = MAX_REPORT_CELLS
     oracle = staticmethod(lambda _, epsilon, cells: standard("olh", epsilon, cells))
 
 
 class InpHTCMS(FullDomain):
-    """InpHTCMS (``inp-htcms``): Hadamard count-mean sketch of the whole record."""
+    """The whole record, one bit of a Hadamard count-mean sketch."""
 
     name: ClassVar[str] = "inp-htcms"
-    note: ClassVar[Note] = Note(
-        "the whole record, one bit of a Hadamard count-mean sketch",
-        "sum of cells",
-        "to reproduce the paper",
-        "Apple, 2017, in Cormode, Kulkarni, Srivastava, SIGMOD 2018",
-    )
     parameters = ("seed",)
 
     @staticmethod

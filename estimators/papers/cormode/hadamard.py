@@ -14,7 +14,7 @@ from typing import ClassVar
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.mechanisms.registry import standard
-from calmstream.estimators.methods.base import Design, Note, Request
+from calmstream.estimators.methods.base import Design, Request
 from calmstream.estimators.methods.packing import (
     Assigned,
     only_parameters,
@@ -67,15 +67,9 @@ def _design(request: Request, views: Sequence[View], shares: Sequence[int], reas
 
 
 class InpHT(CoefficientMethod):
-    """InpHT (``inp-ht``): coefficients that depend on at most k attributes."""
+    """A Hadamard coefficient of at most k attributes; unbiased, for binary attributes and tests."""
 
     name: ClassVar[str] = "inp-ht"
-    note: ClassVar[Note] = Note(
-        "one Hadamard coefficient that depends on at most k attributes",
-        "inverse transform",
-        "binary attributes, and unbiased tables with exact variances, as for statistical tests",
-        "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
-    )
 
     def design(self, request: Request) -> Design:
         only_parameters(self.name, request.parameters)
@@ -84,19 +78,14 @@ class InpHT(CoefficientMethod):
 
 
 class FT(CoefficientMethod):
-    """FT (``ft``): the Fourier method as CALM's paper describes it, all parities of up to m bits.
+    """A Hadamard coefficient of the record's bits: the Fourier method of CALM's comparison.
 
-    m is the number of bits of the k widest attributes. With binary attributes this is InpHT;
-    otherwise most reports depend on more than k attributes and serve no k-way table.
+    It has all parities of up to m bits, the number of bits of the k widest attributes. With binary
+    attributes this is InpHT; otherwise most reports depend on more than k attributes and serve no
+    k-way table.
     """
 
     name: ClassVar[str] = "ft"
-    note: ClassVar[Note] = Note(
-        "one Hadamard coefficient of the bits of the record",
-        "inverse transform",
-        "to reproduce CALM's comparison; inp-ht has smaller errors",
-        "as described in Zhang et al., CALM, CCS 2018",
-    )
 
     def design(self, request: Request) -> Design:
         only_parameters(self.name, request.parameters)
@@ -121,15 +110,9 @@ class FT(CoefficientMethod):
 
 
 class MargHT(CoefficientMethod):
-    """MargHT (``marg-ht``): a k-way marginal is drawn, then a coefficient that serves only it."""
+    """A Hadamard coefficient of one table of k attributes, which serves only that table."""
 
     name: ClassVar[str] = "marg-ht"
-    note: ClassVar[Note] = Note(
-        "one Hadamard coefficient of one table of k attributes",
-        "inverse transform; smaller tables averaged",
-        "to reproduce the paper; inp-ht lets a report serve more tables",
-        "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
-    )
 
     def design(self, request: Request) -> Design:
         only_parameters(self.name, request.parameters)

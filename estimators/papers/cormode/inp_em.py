@@ -11,7 +11,7 @@ import numpy as np
 from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import CLIPPED_STDERRS, Marginal, flagged, uniform
-from calmstream.estimators.methods.base import Design, Note, Request
+from calmstream.estimators.methods.base import Design, Request
 from calmstream.estimators.methods.packing import statistic
 from calmstream.estimators.numerics import Floats
 from calmstream.estimators.numerics.block_inverse import noise
@@ -38,19 +38,14 @@ STOP = {
 
 
 class InpEM(BlockMethod):
-    """InpEM (``inp-em``): each of the d attributes by randomised response with epsilon / d.
+    """Every attribute with a part of epsilon; tables by maximum likelihood, which are valid.
 
     ``stop`` is one of `STOP`: with the paper's ``change`` a small epsilon gives the uniform table;
     ``tables`` are of `choose_tables`. The paper's attributes are binary.
     """
 
     name: ClassVar[str] = "inp-em"
-    note: ClassVar[Note] = Note(
-        "every attribute, each with a part of epsilon",
-        "maximum likelihood, table by table, stopped before it fits noise",
-        "to reproduce the paper; valid tables from whole-record reports",
-        "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
-    )
+    raw: ClassVar[bool] = False
     parameters: ClassVar[tuple[str, ...]] = ("stop", "tables")
     recovery: ClassVar[str] = "towards maximum likelihood "
 

@@ -20,7 +20,7 @@ from calmstream.estimators.marginal import MAX_COVARIANCE_CELLS
 from calmstream.estimators.mechanisms.adaptive import adaptive
 from calmstream.estimators.mechanisms.base import Covariance, Mechanism
 from calmstream.estimators.mechanisms.registry import standard
-from calmstream.estimators.methods.base import Design, Note, Request
+from calmstream.estimators.methods.base import Design, Request
 from calmstream.estimators.methods.packing import (
     Assigned,
     only_parameters,
@@ -85,42 +85,24 @@ class MarginalViews:
 
 
 class AM(MarginalViews):
-    """AM (``am``): all marginals by GRR or OUE, a baseline in CALM's paper."""
+    """One table of k attributes, by GRR or OUE: unbiased; a baseline, for few attributes."""
 
     name: ClassVar[str] = "am"
-    note: ClassVar[Note] = Note(
-        "one table of k attributes, by GRR or OUE",
-        "directly; smaller tables averaged",
-        "few attributes, and unbiased tables of exactly k of them are needed",
-        "baseline of Zhang et al., CALM, CCS 2018",
-    )
     oracle = staticmethod(lambda _, epsilon, cells: adaptive(epsilon, cells))
 
 
 class MargRR(MarginalViews):
-    """MargRR (``marg-rr``): a bit per cell, by one of the oracles `UNARY`."""
+    """One table of k attributes, a bit for each of its cells, by one of the oracles `UNARY`."""
 
     name: ClassVar[str] = "marg-rr"
-    note: ClassVar[Note] = Note(
-        "one table of k attributes, a bit for each of its cells (SUE or OUE)",
-        "directly; smaller tables averaged",
-        "to reproduce the paper; am has smaller errors",
-        "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
-    )
     parameters = ("oracle",)
     oracle = staticmethod(unary)
 
 
 class MargPS(MarginalViews):
-    """MargPS (``marg-ps``): preferential sampling, which is GRR on the table."""
+    """One table of k attributes, by GRR; for small tables or a large epsilon."""
 
     name: ClassVar[str] = "marg-ps"
-    note: ClassVar[Note] = Note(
-        "one table of k attributes, by GRR",
-        "directly; smaller tables averaged",
-        "to reproduce the paper; small tables or a large epsilon",
-        "Cormode, Kulkarni, Srivastava, SIGMOD 2018",
-    )
     oracle = staticmethod(lambda _, epsilon, cells: standard("grr", epsilon, cells))
 
 

@@ -18,7 +18,7 @@ from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import Marginal, flagged, uniform
 from calmstream.estimators.mechanisms.base import Reports
 from calmstream.estimators.mechanisms.registry import spec
-from calmstream.estimators.methods.base import Design, Note, Request
+from calmstream.estimators.methods.base import Design, Request
 from calmstream.estimators.methods.packing import number_parameter, only_parameters
 from calmstream.estimators.numerics import Floats
 from calmstream.estimators.papers.castell.design import choose_tables, only_mechanism, record_view
@@ -33,15 +33,12 @@ PENALTY = 1.0  # default penalty of the Lasso, in standard deviations of the noi
 
 
 class LoPub:
-    """LoPub without EM (``lopub``); the parameter ``tables``: see `choose_tables`."""
+    """Every attribute as a Bloom filter, its bits flipped; Lasso from counters (Ren et al., 2018).
+
+    The parameter ``tables``: see `choose_tables`.
+    """
 
     name: ClassVar[str] = "lopub"
-    note: ClassVar[Note] = Note(
-        "every attribute as a Bloom filter, its bits flipped",
-        "Lasso from counters",
-        "to compare with it",
-        "Ren et al., LoPub, TIFS 2018",
-    )
     baseline: ClassVar[bool] = False
 
     def design(self, request: Request) -> Design:
@@ -109,15 +106,12 @@ class LoPubModel(RecordTables[BloomRR]):
 
 
 class LoPubEM(LoPub):
-    """LoPub with its EM (``lopub-em``), for evaluation only: no small statistic is sufficient."""
+    """As lopub, then EM on the reports themselves, which does not stream.
+
+    For evaluation only: no small statistic is sufficient.
+    """
 
     name: ClassVar[str] = "lopub-em"
-    note: ClassVar[Note] = Note(
-        "as lopub",
-        "Lasso, then expectation-maximisation on the reports themselves",
-        "to compare with it: it needs every report again, so it does not stream",
-        "Ren et al., LoPub, TIFS 2018",
-    )
     baseline: ClassVar[bool] = True
 
     def fit_reports(self, plan: Plan, reports: Reports) -> LoPubModel:

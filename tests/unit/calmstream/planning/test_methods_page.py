@@ -11,7 +11,7 @@ from calmstream.estimators.methods.base import Model, Request
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.evaluate import ReadsReports
 from calmstream.evaluation.population import collect, local_plan
-from calmstream.planning.methods_page import CENTRAL_NOTE, note_of
+from calmstream.planning.methods_page import SAYS_CENTRAL, is_raw, says
 from tests.unit.calmstream.conftest import Command
 
 DOMAIN = Domain(tuple(Attribute(f"a{i}", tuple("xyz"[:r])) for i, r in enumerate((2, 3, 2))))
@@ -34,8 +34,8 @@ def fitted(name: str) -> Model:
 @pytest.mark.parametrize("name", methods.names())
 def test_raw_tables_are_called_raw_and_all_others_are_distributions(name: str) -> None:
     marginal = fitted(name).marginal((0, 1))
-    assert ("raw" in marginal.flags) == note_of(name).raw
-    if not note_of(name).raw:
+    assert ("raw" in marginal.flags) == is_raw(name)
+    if not is_raw(name):
         assert marginal.table.min() >= 0
         assert marginal.table.sum() == pytest.approx(1)
 
@@ -45,8 +45,7 @@ def test_plan_lists_them_one_a_line(command: Command) -> None:
     assert code == 0
     lines = out.splitlines()
     assert [line.split()[0] for line in lines] == LISTED
-    notes = [*map(note_of, methods.names()), CENTRAL_NOTE]
-    for line, note in zip(lines, notes, strict=True):
-        assert note.asks in line
-        assert note.take in line
-        assert note.source, "every method of ours has a note"
+    said = [*map(says, methods.names()), SAYS_CENTRAL]
+    assert len(set(said)) == len(said)
+    for line, text in zip(lines, said, strict=True):
+        assert line.endswith(f": {text}")
