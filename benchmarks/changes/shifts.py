@@ -9,7 +9,6 @@ from zlib import crc32
 import numpy as np
 
 from benchmarks.changes.simulate import plan_of, records, windows
-from calmstream.estimators.analysis.distribution import critical_value
 from calmstream.estimators.changes import Source, compare
 from calmstream.estimators.changes.basis import contrasts
 from calmstream.estimators.changes.power import (
@@ -20,6 +19,7 @@ from calmstream.estimators.changes.power import (
 )
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.numerics import Floats
+from calmstream.estimators.numerics.distribution import critical_value
 from calmstream.estimators.plan import Plan
 
 SHIFTS = ("cell", "margin", "dependence")

@@ -206,10 +206,12 @@ def _prior(shape: tuple[int, ...]) -> Floats:
 
 def needed(width: Width, wanted: float) -> float | None:
     """Return the least number of reports with which a half-width is reached; None if none is."""
-    return least(lambda users: width(users) <= wanted, 1.0, _USERS, 1.001)
+    return least_number(lambda users: width(users) <= wanted, 1.0, _USERS, 1.001)
 
 
-def least(enough: Callable[[float], bool], low: float, high: float, within: float) -> float | None:
+def least_number(
+    enough: Callable[[float], bool], low: float, high: float, within: float
+) -> float | None:
     """Return the least number that is enough, ``within`` times; None if the highest is not."""
     if not enough(high):
         return None

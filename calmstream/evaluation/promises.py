@@ -16,7 +16,7 @@ from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.marginal import Z95
 from calmstream.estimators.plan import Plan
-from calmstream.evaluation.precision import Precision, Width, least, needed
+from calmstream.evaluation.precision import Precision, Width, least_number, needed
 from calmstream.planning import over_time
 from calmstream.planning.allowed_loss import MAX_REPORT
 from calmstream.terminal import grid
@@ -160,7 +160,7 @@ def _epsilon(goal: Goal, precision: Precision, redraft: Callable[[str], Plan]) -
             return False
         return goal.width(other)(users) <= goal.half_width
 
-    if (found := least(enough, 0.02, float(MAX_REPORT), within=1.05)) is None:
+    if (found := least_number(enough, 0.02, float(MAX_REPORT), within=1.05)) is None:
         return f"no epsilon up to {MAX_REPORT} is enough for {users:,} reports"
     return f"epsilon {found:.2g} with {users:,} reports in a window"
 

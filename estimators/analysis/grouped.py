@@ -94,7 +94,7 @@ def _answer(model: Model, attributes: tuple[int, ...], own: Sequence[Grouping]) 
     elif known and linear and isinstance(model, LinearAnswers):
         raw = sums(model.unclipped(attributes))
         covariance = contract_both(model.covariance(attributes), members)
-        table = project(raw[None])[0] if summed else table
+        table = project(raw) if summed else table
         projected = True
     if covariance is None:
         # Nothing else is known: the errors of the cells count as independent.

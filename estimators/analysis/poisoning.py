@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from calmstream.estimators.analysis.distribution import tail
 from calmstream.estimators.numerics import consistency
+from calmstream.estimators.numerics.distribution import tail
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.counted import CountedView, counted_views, likely
 from calmstream.estimators.tally import Tally
@@ -121,9 +121,7 @@ def _homogeneity(
         into = consistency.projection(table.view.attributes, (attribute,), cardinalities)
         size = cardinalities[attribute]
         mean = np.bincount(into, table.table, size)
-        own = table.covariance
-        factors = np.stack([np.bincount(into, f, size) for f in own.factors.T], axis=1)
-        spread = np.diag(np.bincount(into, own.diagonal, size)) - factors @ factors.T
+        spread = table.covariance.into(into, size).dense()
         # The noise of reports of one device is independent, but they have one record.
         share = np.bincount(into, likely(table.table), size)
         spread += (repeats - 1) / table.n * (np.diag(share) - np.outer(share, share))

@@ -22,6 +22,7 @@ from math import floor, isqrt, log, sqrt
 from calmstream.common.errors import PlanError
 from calmstream.estimators.central.composition import delta_at
 from calmstream.estimators.central.noise import LARGEST
+from calmstream.estimators.numerics.distribution import least
 from calmstream.estimators.randomness import parse_epsilon
 
 BOUND = "numerical"  # how plans, accounts and releases name the exact profile
@@ -63,12 +64,10 @@ class Spend:
 
     def epsilon(self, delta: str) -> float:
         """Return the epsilon of the composition at half of delta."""
-        high = self.zcdp_epsilon(delta)
-        low, allowed = 0.0, float(parse_delta(delta)) / 2
-        while high - low > _MARGIN * high:
-            middle = (low + high) / 2
-            low, high = (low, middle) if self._delta_at(middle) <= allowed else (middle, high)
-        return high
+        allowed = float(parse_delta(delta)) / 2
+        return least(
+            lambda epsilon: self._delta_at(epsilon) <= allowed, self.zcdp_epsilon(delta), _MARGIN
+        )
 
     def _delta_at(self, epsilon: float) -> float:
         """Return the delta of the composition, rounded up."""

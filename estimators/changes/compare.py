@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from calmstream.estimators.analysis.distribution import tail
 from calmstream.estimators.changes.basis import contrasts, interactions, own_positions
 from calmstream.estimators.changes.dependence import dependence
 from calmstream.estimators.changes.fit import Fit, fit, homogeneity
@@ -17,6 +16,7 @@ from calmstream.estimators.changes.readings import MIN_EXPECTED, MIN_UNEVEN, UNE
 from calmstream.estimators.changes.source import Source
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.numerics import Floats
+from calmstream.estimators.numerics.distribution import tail
 
 MAX_CELLS = 1 << 10
 """Maximum number of cells of a table that is tested; it limits the cost of a fit."""

@@ -74,7 +74,7 @@ def covariance(own: CountedView, part: Part, expected: Floats) -> Floats:
     spread = own.mechanism.table_covariance(own.n, expected, part.shape, part.axes)
     inner = basis.T @ spread @ basis
     if not _possible(inner):
-        expected = project(expected[None])[0]
+        expected = project(expected)
         spread = own.mechanism.table_covariance(own.n, expected, part.shape, part.axes)
         inner = basis.T @ spread @ basis
     if own.repeats > 1.0:

@@ -93,7 +93,7 @@ class Readings:
                 return known * (own.n / other.n)
         expected, n = self._expected(side, number, part, together=together)
         if n < MIN_PER_CELL * part.cells:
-            expected = project(expected[None])[0]
+            expected = project(expected)
         return inverse(covariance(own, part, expected))
 
     def _expected(

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from calmstream.estimators.numerics import Floats
+from calmstream.estimators.numerics import Floats, Indices
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,6 +29,12 @@ class Covariance:
     def dense(self) -> Floats:
         """Return it in full: shape (cells, cells)."""
         return np.asarray(np.diag(self.diagonal) - self.factors @ self.factors.T)
+
+    def into(self, cell: Indices, cells: int) -> Covariance:
+        """Return that of sums of cells: ``cell`` is where each is added, of so many, (cells,)."""
+        factors = np.zeros((cells, self.factors.shape[1]))
+        np.add.at(factors, cell, self.factors)
+        return Covariance(np.bincount(cell, self.diagonal, cells).astype(np.float64), factors)
 
     def summed(self, shape: Sequence[int], axes: Sequence[int]) -> Floats:
         """Return that of the table over some axes, as of `Mechanism.table`, in full."""

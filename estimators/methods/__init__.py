@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators import plugins
-from calmstream.estimators.methods.base import Follows, Method, Model, Quick
+from calmstream.estimators.methods.base import Follows, Method, Model
 
 if TYPE_CHECKING:
     from calmstream.estimators.plan import Plan
@@ -42,11 +42,10 @@ def fit(plan: Plan, tallies: Sequence[Tally], *, total: bool = False, quick: boo
     """Fit the plan's method to tallies, one per group; hashed attributes are left out.
 
     ``total``: with the counts of earlier plans that it follows; ``quick``: with less effort, at a
-    few per cent more error, if the method can.
+    few per cent more error, if the method has ``fit_quickly``.
     """
     method, own = get(plan.method), tallies[: plan.ordinary_groups]
     if total and isinstance(method, Follows):
         return method.fit_total(plan.ordinary, own)
-    if quick and isinstance(method, Quick):
-        return method.fit_quickly(plan.ordinary, own)
-    return method.fit(plan.ordinary, own)
+    fit = getattr(method, "fit_quickly", method.fit) if quick else method.fit
+    return cast("Model", fit(plan.ordinary, own))

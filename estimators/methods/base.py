@@ -169,11 +169,3 @@ class Follows(Method, Protocol):
 
         It raises PlanError where the plan's parameters are malformed.
         """
-
-
-@runtime_checkable
-class Quick(Method, Protocol):
-    """A method that can fit with less effort, at a little more error, for simulations."""
-
-    def fit_quickly(self, plan: Plan, tallies: Sequence[Tally]) -> Model:
-        """Fit as `Method.fit`."""

@@ -52,7 +52,7 @@ class RecordTables(Generic[M]):
         if self._n == 0 or not mechanism.holds(attributes):
             return None
         table = mechanism.table(self._counts, self._n, mechanism.axes, attributes)
-        possible = project(table[None])[0]
+        possible = project(table)
         return table, mechanism.table_covariance(self._n, possible, mechanism.axes, attributes)
 
     def _require(self, attributes: Attributes) -> None:

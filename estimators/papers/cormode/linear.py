@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Attributes, Domain
@@ -59,7 +58,7 @@ class LinearModel(ABC):
         if raw.reports == 0:
             return uniform(attributes, cells)
         stderr = np.sqrt(raw.variance)
-        table = project(raw.table[None])[0]
+        table = project(raw.table)
         clipped = bool((np.abs(table - raw.table) > CLIPPED_STDERRS * stderr).any())
         return flagged(attributes, table, stderr, raw.reports, ("covered",), clipped=clipped)
 
@@ -88,10 +87,3 @@ def require_at_most(k: int, attributes: Attributes, domain: Domain, method: str)
             f"method {method} was planned for marginals of at most {k} attributes; "
             f"nothing was collected about {names} together"
         )
-
-
-def collapse(matrix: Floats, cell_of_row: NDArray[np.int64], cells: int) -> Floats:
-    """Add up the rows that belong to the same cell: shape (cells, columns)."""
-    out = np.zeros((cells, matrix.shape[1]))
-    np.add.at(out, cell_of_row, matrix)
-    return out

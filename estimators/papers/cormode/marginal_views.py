@@ -18,7 +18,7 @@ from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import MAX_COVARIANCE_CELLS
 from calmstream.estimators.mechanisms.adaptive import adaptive
-from calmstream.estimators.mechanisms.base import Covariance, Mechanism
+from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.methods.base import Design, Request
 from calmstream.estimators.methods.packing import (
@@ -34,7 +34,6 @@ from calmstream.estimators.papers.cormode.full_domain import unary
 from calmstream.estimators.papers.cormode.linear import (
     Estimate,
     LinearModel,
-    collapse,
     precisions,
     require_at_most,
 )
@@ -130,12 +129,10 @@ class MarginalTables(LinearModel):
         table, variance = np.zeros(cells), np.zeros(cells)
         parts = self._parts(attributes)
         for share, number in parts:
-            part, noise = self._views[number].table, self._views[number].covariance
-            indices = self._indices(number, attributes)
-            table += share * np.bincount(indices, part, cells)
-            factors = collapse(noise.factors, indices, cells)
-            diagonal = np.bincount(indices, noise.diagonal, cells)
-            variance += share**2 * (diagonal - np.square(factors).sum(axis=1))
+            own, indices = self._views[number], self._indices(number, attributes)
+            table += share * np.bincount(indices, own.table, cells)
+            noise = own.covariance.into(indices, cells)
+            variance += share**2 * (noise.diagonal - np.square(noise.factors).sum(axis=1))
         reports = sum(self._views[number].n for _, number in parts)
         return Estimate(table, np.maximum(variance, 0.0), reports)
 
@@ -143,10 +140,8 @@ class MarginalTables(LinearModel):
         cells = self._check(attributes, MAX_COVARIANCE_CELLS)
         total = np.zeros((cells, cells))
         for share, number in self._parts(attributes):
-            noise, indices = self._views[number].covariance, self._indices(number, attributes)
-            diagonal: Floats = np.bincount(indices, noise.diagonal, cells).astype(np.float64)
-            own = Covariance(diagonal, collapse(noise.factors, indices, cells))
-            total += share**2 * own.dense()
+            own = self._views[number].covariance
+            total += share**2 * own.into(self._indices(number, attributes), cells).dense()
         return total
 
     def _parts(self, attributes: Attributes) -> list[tuple[float, int]]:

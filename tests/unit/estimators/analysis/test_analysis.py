@@ -11,10 +11,10 @@ from scipy import stats
 from calmstream.estimators import methods
 from calmstream.estimators.analysis.association import chow_liu, mutual_information
 from calmstream.estimators.analysis.chi_square import even_independence, independence
-from calmstream.estimators.analysis.distribution import critical_value, tail
 from calmstream.estimators.analysis.report import analyse
 from calmstream.estimators.mechanisms.base import Covariance
 from calmstream.estimators.methods.base import LinearAnswers
+from calmstream.estimators.numerics.distribution import critical_value, tail
 from calmstream.estimators.papers.cormode.coefficients import CoefficientModel
 from calmstream.estimators.plan.counted import CountedView, counted_views
 from calmstream.estimators.planning import empty_tallies
