@@ -14,8 +14,10 @@ from typing import Literal
 from calmstream.broker.transport import Partition, TopicSpec
 from calmstream.common.errors import InvalidInput
 from calmstream.common.text import plan_name as name_of
+from calmstream.estimators.plan import Plan
 
 CountingRole = Literal["tally", "publisher"]
+DEFAULT_NAMESPACE = "calmstream"
 
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?")
 _DAY_MS = 86_400_000
@@ -50,6 +52,14 @@ class TopicNames:
 
     def __post_init__(self) -> None:
         _check_namespaces(self.namespace, self.results_namespace)
+
+    @staticmethod
+    def of(
+        plan: Plan, namespace: str = DEFAULT_NAMESPACE, output_namespace: str = ""
+    ) -> TopicNames:
+        return TopicNames(
+            namespace, plan.name, plan.digest, len(plan.groups), plan.partitions, output_namespace
+        )
 
     @property
     def prefix(self) -> str:

@@ -12,7 +12,6 @@ from calmstream.broker.kafka import KafkaBroker, connect
 from calmstream.broker.names import TopicNames
 from calmstream.broker.security import SecurityConfig
 from calmstream.common.settings import load
-from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 
 
@@ -29,4 +28,4 @@ def opened(args: argparse.Namespace, **limits: Any) -> Iterator[KafkaBroker]:
 
 
 def names_of(args: argparse.Namespace, plan: Plan) -> TopicNames:
-    return plan_names(plan, **arguments.spaces(args))
+    return TopicNames.of(plan, **arguments.spaces(args))

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 
 from prometheus_client import CollectorRegistry
 
+from calmstream.broker.names import TopicNames
 from calmstream.broker.topic_facts import ensure_topics
 from calmstream.broker.transport import Broker
 from calmstream.common.settings import load
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.subscribe.assembler import Snapshot
-from calmstream.consumer.subscribe.subscribe import plan_names, subscribe
+from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.estimators.plan import Plan
 from calmstream.service import Service
 
@@ -25,7 +26,7 @@ class LocalService:
     """Worker, publisher and other parts on threads; the first error is its ``failure``."""
 
     def __init__(self, plan: Plan, broker: Broker, namespace: str) -> None:
-        self.names = plan_names(plan, namespace)
+        self.names = TopicNames.of(plan, namespace)
         self.failure: Exception | None = None
         self._plan = plan
         self._broker = broker

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from prometheus_client import CollectorRegistry
 
 from calmstream import arguments
-from calmstream.broker.names import CountingRole, TopicNames, shared_group
+from calmstream.broker.names import DEFAULT_NAMESPACE, CountingRole, TopicNames, shared_group
 from calmstream.broker.shared.broker import SharedBroker
 from calmstream.broker.topic_facts import ensure_topics, retired
 from calmstream.broker.transport import Broker
@@ -35,7 +35,6 @@ from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.runtime.retry import RetryBudget
 from calmstream.consumer.runtime.service import Alone, Role
 from calmstream.consumer.runtime.threads import Threads
-from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE, plan_names
 from calmstream.estimators.plan import Plan
 
 if TYPE_CHECKING:
@@ -149,7 +148,7 @@ class Service:
         self._broker = broker
         self._clock = clock = clock or SystemClock()
         self._registry = registry
-        self._names = partial(plan_names, namespace=namespace, output_namespace=output_namespace)
+        self._names = partial(TopicNames.of, namespace=namespace, output_namespace=output_namespace)
         self._results_namespace = output_namespace or namespace
         self._create_topics = create_topics
         self._lanes = lanes or partial(Lanes, clock)

@@ -56,7 +56,7 @@ def make_plan(**changes: Any) -> Plan:
 
 
 def names_of(plan: Plan) -> TopicNames:
-    return TopicNames("calmstream", plan.name, plan.digest, len(plan.groups), plan.partitions)
+    return TopicNames.of(plan)
 
 
 def in_process(plan: Plan) -> FaultyBroker:

@@ -28,7 +28,6 @@ from calmstream.consumer.metrics.registry import plan_metrics
 from calmstream.consumer.metrics.tally import TALLY_METRICS
 from calmstream.consumer.runtime.config import TallyConfig
 from calmstream.consumer.runtime.context import TallyContext
-from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.consumer.tally.folding.batch_ids import BatchIds, as_ids
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.worker import TallyWorker
@@ -99,7 +98,7 @@ class Backlog:
 
     def names(self, output: str = "") -> TopicNames:
         """Return the names of the topics, with results in a namespace of their own."""
-        return plan_names(self.plan, self.namespace, output)
+        return TopicNames.of(self.plan, self.namespace, output)
 
     @property
     def where(self) -> Partition:

@@ -73,6 +73,7 @@ def _hold() -> None:
     parser("consume")
     gc.enable()
     from calmstream.arguments import load_plan
+    from calmstream.broker.names import TopicNames
     from calmstream.common.clock import SystemClock
     from calmstream.common.settings import load
     from calmstream.connect import kafka
@@ -81,13 +82,12 @@ def _hold() -> None:
     from calmstream.consumer.runtime.config import TallyConfig
     from calmstream.consumer.runtime.context import TallyContext
     from calmstream.consumer.runtime.service import configure_logging
-    from calmstream.consumer.subscribe.subscribe import plan_names
     from calmstream.consumer.tally.worker import TallyWorker
 
     config = load(TallyConfig)
     configure_logging("error")
     plan = load_plan(args.plan)
-    names = plan_names(plan, args.namespace)
+    names = TopicNames.of(plan, args.namespace)
     broker = kafka(args.bootstrap, session_seconds=config.session_seconds)
     metrics = plan_metrics(new_registry(), plan, names, TALLY_METRICS)
     worker = TallyWorker(TallyContext("tally", plan, names, SystemClock(), config, metrics), broker)

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Self
 
+from calmstream.broker.names import DEFAULT_NAMESPACE, TopicNames
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import InvalidInput
@@ -14,7 +15,7 @@ from calmstream.consumer.read.kept import DEPENDENT, Counted, KeptCounts
 from calmstream.consumer.read.ranges import NoAnswer, Windows, read_windows
 from calmstream.consumer.subscribe.assembler import Table
 from calmstream.consumer.subscribe.frame import FrameColumns
-from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE, connected, plan_names
+from calmstream.consumer.subscribe.subscribe import connected
 from calmstream.estimators.analysis.grouped import GroupedTable, difference
 from calmstream.estimators.analysis.grouping import Groups
 from calmstream.estimators.plan import Plan
@@ -90,7 +91,7 @@ class History:
         self.plan = plan
         self._stack = ExitStack()
         transport = connected(broker, self._stack)
-        names = plan_names(plan, namespace, output_namespace)
+        names = TopicNames.of(plan, namespace, output_namespace)
         self._kept = KeptCounts(plan, transport, names, SystemClock())
         self._stack.callback(self._kept.close)
         self._read = False

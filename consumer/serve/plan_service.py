@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import TypeVar
 
+from calmstream.broker.names import TopicNames
 from calmstream.broker.topic_watch import TopicWatch
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock
@@ -21,7 +22,6 @@ from calmstream.consumer.serve.settings import ServeSettings
 from calmstream.consumer.serve.turns import Queue
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.snapshot_topic import SnapshotTopic
-from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 
@@ -52,7 +52,7 @@ class PlanService:
         clock: Clock,
     ) -> None:
         self.plan = plan
-        self.names = plan_names(plan, namespace, output_namespace)
+        self.names = TopicNames.of(plan, namespace, output_namespace)
         self.namespace = output_namespace or namespace
         self.results = Results()
         self.kept: list[int] = []

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 
+from calmstream.broker.names import DEFAULT_NAMESPACE
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock
 from calmstream.common.health import RoleHealth
@@ -23,7 +24,6 @@ from calmstream.consumer.serve.problems import Problem, Refused
 from calmstream.consumer.serve.routes import create_app
 from calmstream.consumer.serve.settings import ServeSettings
 from calmstream.consumer.serve.turns import Queue
-from calmstream.consumer.subscribe.subscribe import DEFAULT_NAMESPACE
 from calmstream.estimators.plan import Plan
 
 _TURN_SECONDS = 0.2

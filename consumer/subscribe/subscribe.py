@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from typing import Literal
 
-from calmstream.broker.names import TopicNames
+from calmstream.broker.names import DEFAULT_NAMESPACE, TopicNames
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import SystemClock
 from calmstream.consumer.runtime.read_topics import followed
@@ -17,16 +17,7 @@ from calmstream.consumer.subscribe.snapshot_topic import SnapshotTopic
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 
-DEFAULT_NAMESPACE = "calmstream"
 _LOG = logging.getLogger("calmstream.subscribe")
-
-
-def plan_names(
-    plan: Plan, namespace: str = DEFAULT_NAMESPACE, output_namespace: str = ""
-) -> TopicNames:
-    return TopicNames(
-        namespace, plan.name, plan.digest, len(plan.groups), plan.partitions, output_namespace
-    )
 
 
 def subscribe(
@@ -75,7 +66,7 @@ def subscribe(
         RecoverableError: the broker did not answer for ``retry_seconds``.
         FatalError: the topic does not exist.
     """
-    names = plan_names(plan, namespace, output_namespace)
+    names = TopicNames.of(plan, namespace, output_namespace)
     wanted = frozenset(map(Kind, kinds))
     stop = threading.Event() if stop is None else stop
     with ExitStack() as stack:

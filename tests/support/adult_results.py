@@ -10,11 +10,11 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Partition
 from calmstream.commands.demo import adult
 from calmstream.consumer.publish.config import PublisherConfig
 from calmstream.consumer.publish.session import PublishingSession
-from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators import planning
 from calmstream.estimators.domain import Codes, Domain
 from calmstream.estimators.methods.base import Request
@@ -58,7 +58,7 @@ class Results:
         self.plan = _plan(self._domain, method)
         self._clock = ManualClock(START * 1000)
         self.broker = FaultyBroker(self._clock.now_ms, seconds=self._clock.monotonic)
-        self._names = plan_names(self.plan, NAMESPACE)
+        self._names = TopicNames.of(self.plan, NAMESPACE)
         self.broker.topics().create(self._names.specs(86_400_000))
         self._sink = self.broker.sink()
         self._totals = planning.empty_tallies(self.plan)

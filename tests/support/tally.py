@@ -50,7 +50,7 @@ def small_plan(
 
 
 def names_of(plan: Plan, namespace: str = "test") -> TopicNames:
-    return TopicNames(namespace, plan.name, plan.digest, len(plan.groups), plan.partitions)
+    return TopicNames.of(plan, namespace)
 
 
 def batch_id(number: int) -> bytes:

@@ -26,7 +26,6 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker, Record
 from calmstream.common.clock import SystemClock
 from calmstream.consumer.runtime.read_topics import PatientReader
-from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.batch import decode_batch
 from tests.support.gateway.running import line
@@ -60,7 +59,7 @@ class Place:
 
     @property
     def names(self) -> TopicNames:
-        return plan_names(self.plan, self.namespace)
+        return TopicNames.of(self.plan, self.namespace)
 
     @property
     def path(self) -> str:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from calmstream.broker.kafka import connect
+from calmstream.broker.names import TopicNames
 from calmstream.broker.permissions import permissions
 from calmstream.broker.topic_facts import ensure_topics
-from calmstream.consumer.subscribe.subscribe import plan_names
 from tests.brokers.provide import or_skip
 from tests.brokers.secured import MECHANISM, SecuredKafka
 from tests.support.service.processes import Process, run, until
@@ -36,7 +36,7 @@ def test_a_worker_with_an_old_password_or_authority_ends_and_goes_on_with_the_ne
     plan = small_plan(window=3600, start=int(time.time()) - 60)
     file = tmp_path / "plan.json"
     file.write_bytes(plan.to_bytes())
-    names = plan_names(plan, "sec")
+    names = TopicNames.of(plan, "sec")
     where = ("--plan", file, "--bootstrap", secured.kafka.bootstrap, "--namespace", "sec")
     admin = connect(secured.kafka.bootstrap, secured.security("admin"))
     ensure_topics(admin, plan, names)

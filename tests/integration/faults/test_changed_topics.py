@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from calmstream.broker.kafka import connect
+from calmstream.broker.names import TopicNames
 from calmstream.broker.topic_facts import ensure_topics
-from calmstream.consumer.subscribe.subscribe import plan_names
 from tests.brokers.administration import grow
 from tests.support.gateway.running import line
 from tests.support.gateway.spool_world import counting_plan
@@ -27,7 +27,7 @@ def test_partitions_added_to_a_topic_lose_no_acknowledged_report(
     tmp_path: Path, kafka_bootstrap: str
 ) -> None:
     plan, port, acknowledged = counting_plan(window=600, start=int(time.time()) - 5), free_port(), 0
-    names = plan_names(plan, f"changed-{uuid.uuid4().hex[:8]}")
+    names = TopicNames.of(plan, f"changed-{uuid.uuid4().hex[:8]}")
     (tmp_path / "plans").mkdir()
     (tmp_path / "plans" / "plan.json").write_bytes(plan.to_bytes())
     where = ("--bootstrap", kafka_bootstrap, "--namespace", names.namespace)

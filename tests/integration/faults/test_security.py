@@ -18,7 +18,6 @@ from calmstream.broker.permissions import permissions
 from calmstream.broker.topic_facts import ensure_topics
 from calmstream.broker.transport import Partition, TopicSpec
 from calmstream.common.errors import CalmstreamError, FatalError
-from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from tests.brokers.provide import or_skip
 from tests.brokers.secured import SecuredKafka
@@ -60,7 +59,7 @@ class Stage:
         self.plan = pair_plan(
             f"sec-{secrets.token_hex(3)}", int(time.time()) - 5, 3600, 1, grace=60, skew=60
         )
-        self.names = plan_names(self.plan, "sec")
+        self.names = TopicNames.of(self.plan, "sec")
         self.folder = directory / "plans"
         self.folder.mkdir()
         self.where = self.placed(self.plan, self.folder)
@@ -287,7 +286,7 @@ def test_a_command_names_the_right_that_is_missing(stage: Stage, number: int) ->
     role, kind, operation, command = LACKING[number]
     name, *more = command.split()
     about, plan = (stage.of_spare, stage.spare) if role == "operator" else (stage.where, stage.plan)
-    names = plan_names(plan, "sec")
+    names = TopicNames.of(plan, "sec")
     if name == "retire":
         ensure_topics(stage.client("admin"), plan, names)
         more = ["--yes"] if kind == "group" else ["--yes", "--without-finals"]
@@ -311,7 +310,7 @@ def test_a_command_names_the_right_that_is_missing(stage: Stage, number: int) ->
 
 @pytest.mark.slow
 def test_an_operator_retires_a_plan(stage: Stage) -> None:
-    names = plan_names(stage.spare, "sec")
+    names = TopicNames.of(stage.spare, "sec")
     stage.client("admin").grant("User:operator", permissions("operator", names))
     await_rules(stage, "operator", "topics", *stage.of_spare)
     done = stage.command("operator", "retire", *stage.of_spare, "--yes")

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
+from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Partition
-from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.wire.snapshot import Kind, manifest_key
 from tests.support.adult_results import NAMESPACE, Results
 from tests.support.serving import serving
@@ -46,7 +46,7 @@ def test_a_final_appears_on_the_page() -> None:
 
 def _finish(results: Results) -> float:
     """Publish one more window; return when its final was in the topic, seconds since the epoch."""
-    topic = Partition(plan_names(results.plan, NAMESPACE).snapshots, 0)
+    topic = Partition(TopicNames.of(results.plan, NAMESPACE).snapshots, 0)
     key = manifest_key(results.windows, Kind.FINAL)
     times: list[float] = []
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from calmstream.broker.kafka import connect
+from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import TopicSpec
-from calmstream.consumer.subscribe.subscribe import plan_names
 from tests.support.publisher import published_plan
 from tests.support.service.processes import run
 
@@ -21,7 +21,7 @@ def test_topics_that_do_not_exist_or_are_set_differently_are_named(
     kafka_bootstrap: str, tmp_path: Path
 ) -> None:
     plan = published_plan(start=int(time.time()) - 60, window=7200, windows=1)
-    names = plan_names(plan, f"it-{secrets.token_hex(4)}")
+    names = TopicNames.of(plan, f"it-{secrets.token_hex(4)}")
     path, records = tmp_path / "plan.json", tmp_path / "records.csv"
     path.write_bytes(plan.to_bytes())
     labels = [attribute.labels[0] for attribute in plan.domain.attributes]

@@ -16,7 +16,6 @@ import pytest
 from calmstream.broker.kafka import connect
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Sink
-from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.batch import Batch, encode_batch
 from tests.support.deploy import panels
@@ -233,7 +232,7 @@ def check_bad_input_and_silence(scene: Scene) -> None:
 
 
 def send_bad_input(plan: Plan, sink: Sink) -> None:
-    names: TopicNames = plan_names(plan)
+    names: TopicNames = TopicNames.of(plan)
     period = plan.window_at(int(time.time() * 1000))
     # As many as a batch may hold, so that they are counted.
     n = plan.limits.batch_reports

@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from calmstream.broker.kafka import connect
+from calmstream.broker.names import TopicNames
 from calmstream.cli import main
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.subscribe.assembler import Snapshot
-from calmstream.consumer.subscribe.subscribe import plan_names, subscribe
+from calmstream.consumer.subscribe.subscribe import subscribe
 from calmstream.estimators.wire.snapshot import Kind
 from tests.support.publisher import DAY_MS, count_of, published_plan
 from tests.support.service.processes import Process, run, until
@@ -38,7 +39,7 @@ class WrittenTopic:
         self.plan = published_plan(groups=1, windows=WINDOWS)
         self.path = directory / "plan.json"
         self.path.write_bytes(self.plan.to_bytes())
-        self.names = plan_names(self.plan, f"sink-{secrets.token_hex(4)}")
+        self.names = TopicNames.of(self.plan, f"sink-{secrets.token_hex(4)}")
         self.broker = connect(bootstrap)
         specs = [spec for spec in self.names.specs(DAY_MS) if spec.name == self.names.snapshots]
         self.broker.topics().create(specs)

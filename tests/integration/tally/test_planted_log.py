@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from calmstream.broker.kafka import connect
+from calmstream.broker.names import TopicNames
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import Reason
 from calmstream.consumer.operations.inspect import inspect
-from calmstream.consumer.subscribe.subscribe import plan_names
 from tests.brokers.native import PATIENT, NativeKafka
 from tests.brokers.planted import now_ms, plant, stamped
 from tests.support.attacks.hostile import kinds
@@ -57,7 +57,7 @@ def test_a_log_of_every_hostile_batch_is_counted_exactly(kafka: NativeKafka) -> 
     first = inspect(stage.plan, stage.broker, stage.names, SystemClock())
     expected = {Reason.OVERSIZED.value: 1, Reason.UNDECODABLE.value: rejected - 1}
     assert first.rejected == expected
-    again = plan_names(stage.plan, stage.names.namespace, "again")
+    again = TopicNames.of(stage.plan, stage.names.namespace, "again")
     stage.topics.create([s for s in again.specs(0) if s.name.startswith(again.output_prefix)])
     stage.names = again
     other = stage.worker()

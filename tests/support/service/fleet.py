@@ -22,7 +22,6 @@ import numpy as np
 from calmstream.broker.kafka import connect
 from calmstream.broker.names import TopicNames
 from calmstream.common.errors import CalmstreamError
-from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.batch import Batch, encode_batch
 from tests.brokers.native import NativeKafka
@@ -142,7 +141,7 @@ class Fleet:
             (folder / f"{name}.json").unlink(missing_ok=True)
 
     def names(self, plan: str) -> TopicNames:
-        return plan_names(self.plans[plan], self.namespace)
+        return TopicNames.of(self.plans[plan], self.namespace)
 
     def start(self, name: str, **settings: str) -> None:
         folder = ("--plans", self.folder, *self.trusted, *self.where)

@@ -85,7 +85,7 @@ class Ordeal:
         self.session = session
         self.latest = latest
         self.plan = plan = ordeal_plan(window, grace)
-        self.names = TopicNames("calmstream", plan.name, plan.digest, GROUPS, PARTITIONS)
+        self.names = TopicNames.of(plan)
         self.path = directory / "plan.json"
         self.path.write_bytes(plan.to_bytes())
         self.where = ["--plan", self.path, "--bootstrap", broker.bootstrap]

@@ -20,7 +20,6 @@ from calmstream.broker.names import TopicNames
 from calmstream.common.clock import SystemClock
 from calmstream.common.errors import FatalError
 from calmstream.consumer.operations.inspect import Inspection, inspect
-from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.producer.device.read_plan import read_signed_plan
 from tests.support.docs import ROOT, blocks, shims
@@ -165,7 +164,7 @@ class Place:
         return read_signed_plan((self.folder / f"{name}.json").read_bytes(), None).plan
 
     def names(self, name: str = "settings") -> TopicNames:
-        return plan_names(self.plan(name), self.namespace)
+        return TopicNames.of(self.plan(name), self.namespace)
 
     def device(self, name: str = "settings") -> bytes:
         """Return the report of a new device whose window is the present one."""
@@ -193,7 +192,7 @@ class Place:
         return post_report(self.http, self.plan(name).digest, body)[0]
 
     def look(self, name: str = "settings", output: str = "") -> Inspection:
-        names = plan_names(self.plan(name), self.namespace, output)
+        names = TopicNames.of(self.plan(name), self.namespace, output)
         return inspect(self.plan(name), self.broker, names, SystemClock())
 
     def counted(self, name: str = "settings", output: str = "") -> int:

@@ -9,12 +9,12 @@ import pytest
 from rich.console import Console
 
 from calmstream.arguments import load_plan
+from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import TopicSpec
 from calmstream.commands.status import document, show, signed
 from calmstream.common.errors import PlanError
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.operations.status import PlanStatus
-from calmstream.consumer.subscribe.subscribe import plan_names
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.producer import make_plan
 from tests.support.signed import Operator
@@ -57,16 +57,18 @@ def test_topics_are_made_for_every_plan_but_those_with_a_fault(
     for plan in (one, two):
         (tmp_path / f"{plan.name}.json").write_bytes(plan.to_bytes())
     (tmp_path / "broken.json").write_bytes(b"{")
-    reports = plan_names(two, "calmstream").reports(0)
+    reports = TopicNames.of(two, "calmstream").reports(0)
     broker.topics().create([TopicSpec(reports, 1, {"message.timestamp.type": "CreateTime"})])
     words = ("topics", "--plans", tmp_path, "--allow-unsigned", *NOWHERE)
     shown = command(*words)
     assert shown.code == 1
-    assert f"{plan_label(one)}: {len(plan_names(one, 'calmstream').specs(0))} topics" in shown.out
+    assert (
+        f"{plan_label(one)}: {len(TopicNames.of(one, 'calmstream').specs(0))} topics" in shown.out
+    )
     assert "broken.json: " in shown.out
     assert f"{plan_label(two)}: " in shown.out
     assert "plans and refused files without topics: 2" in shown.err
-    assert set(broker.topics().describe(plan_names(one, "calmstream").all_reports))
+    assert set(broker.topics().describe(TopicNames.of(one, "calmstream").all_reports))
     (tmp_path / "broken.json").unlink()
     (tmp_path / "two.json").unlink()
     assert "0 topics created" in command(*words).out

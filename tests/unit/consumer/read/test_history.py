@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError, ForeignRecord, InvalidInput, PlanError
 from calmstream.consumer.read.history import History
 from calmstream.consumer.subscribe.assembler import Snapshot
-from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators import methods
 from calmstream.estimators.plan import Guarantee
 from calmstream.estimators.wire.counts import decode_counts, encode_counts
@@ -111,7 +111,7 @@ def test_running_totals_bridge_windows_that_are_not_kept() -> None:
 
 def test_a_method_that_cannot_answer_refuses_when_it_is_asked(bench: Bench) -> None:
     plan = replace(bench.plan, method="rr-clusters")
-    names = plan_names(plan, bench.names.namespace)
+    names = TopicNames.of(plan, bench.names.namespace)
     bench.topics.create([s for s in names.specs(0) if s.name == names.counts])
     for record in bench.broker.records(Partition(bench.names.counts, 0)):
         value = encode_counts(plan, decode_counts(bench.plan, record.value or b""))

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from calmstream.broker.names import TopicNames
 from calmstream.common.settings import load
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.plans import served_plan
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
 from calmstream.consumer.runtime.config import TallyConfig
-from calmstream.consumer.subscribe.subscribe import plan_names
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 from calmstream.service import Service
@@ -29,7 +29,7 @@ from tests.support.sink.targets import Row, expected_results, place
 ONE, TWO, THREE = (
     published_plan(groups=1, windows=9, name=name) for name in ("one", "two", "three")
 )
-NAMES = partial(plan_names, namespace="sink-plans")
+NAMES = partial(TopicNames.of, namespace="sink-plans")
 SETS = "calmstream_sink_sets_stored_total"
 QUARANTINED = "calmstream_sink_quarantined"
 
