@@ -6,8 +6,6 @@ Devices drawn from the UCI Adult data report, and the result is compared with th
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
 import secrets
 import threading
 import time
@@ -43,6 +41,7 @@ from calmstream.local_service import LocalService, Part
 from calmstream.output import say, say_json
 from calmstream.pages.watch import watch
 from calmstream.producer.simulation.produce import produce
+from calmstream.tables.records import read_texts
 from calmstream.terminal import Console
 
 NAMESPACE = "demo"
@@ -165,9 +164,7 @@ def _conclusion(demo: Demo, outcome: Mapping[str, Any]) -> Grid:
 
 def adult() -> tuple[Domain, Codes]:
     """Return the domain and the records of the example data: shape (32561, 8), uint16."""
-    source = files("calmstream.data").joinpath("adult.csv.gz")
-    rows = list(csv.reader(gzip.decompress(source.read_bytes()).decode().splitlines()))
-    columns = {name: column for name, *column in zip(*rows, strict=True)}
+    columns = read_texts(str(files("calmstream.data").joinpath("adult.csv.gz")))
     domain = Domain(
         tuple(Attribute(name, tuple(sorted(set(column)))) for name, column in columns.items())
     )

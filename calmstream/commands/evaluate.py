@@ -28,7 +28,7 @@ from calmstream.evaluation.synthetic import ORDERS, evaluate_synthetic
 from calmstream.evaluation.words import evaluate_words
 from calmstream.output import say_json
 from calmstream.planning.methods_page import is_raw
-from calmstream.tables.dictionaries import load_domain
+from calmstream.tables.dictionaries import read_dictionary
 from calmstream.tables.reading import add_options, reading
 from calmstream.tables.records import RecordTable, read_table
 from calmstream.terminal import Console, grid
@@ -287,8 +287,12 @@ def _table(args: argparse.Namespace) -> RecordTable:
         return table if args.attributes is None else _first(table, args.attributes)
     if args.columns or args.attributes:
         raise InvalidInput("--domain: the data dictionary names the columns; leave others out")
-    domain = load_domain(args.domain).keyed(LINEAGE)
-    return read_table(args.data, how, domain, SeededRandomness(args.seed))
+    given = read_dictionary(args.domain)
+    if given is None:
+        raise InvalidInput(
+            f"{args.domain}: this is no data dictionary; calmstream look TABLE writes one"
+        )
+    return read_table(args.data, how, given.domain.keyed(LINEAGE), SeededRandomness(args.seed))
 
 
 def _first(table: RecordTable, attributes: int) -> RecordTable:

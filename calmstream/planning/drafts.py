@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import secrets
 from collections.abc import Sequence
-from contextlib import closing
 from typing import Any
 
 from calmstream import arguments
 from calmstream.broker.transport import Broker
 from calmstream.common.errors import InvalidInput, PlanError
-from calmstream.connect import kafka
+from calmstream.connect import opened
 from calmstream.consumer.read.history import History
 from calmstream.consumer.read.ranges import NoAnswer
 from calmstream.estimators import methods, planning
@@ -49,7 +48,7 @@ class Drafts:
                 "--pilot: CALMSTREAM_BOOTSTRAP, or bootstrap in calmstream.toml, must state the "
                 "broker of its counts"
             )
-        with closing(kafka(args.bootstrap)) as broker:
+        with opened(args) as broker:
             learnt, others = learn(args.method, pilot, broker, args.namespace)
         self._parameters = learnt | self._parameters
         if self.users is None and others < 1:

@@ -54,13 +54,6 @@ def _dictionary(raw: bytes, *, yaml: bool) -> Dictionary | None:
     return Dictionary(Domain.from_dictionary(entries), source, left)
 
 
-def load_domain(path: str | Path) -> Domain:
-    found = read_dictionary(path)
-    if found is None:
-        raise InvalidInput(f"{path}: this is no data dictionary; calmstream look TABLE writes one")
-    return found.domain
-
-
 def _entries(raw: bytes, *, yaml: bool) -> tuple[str, Any, dict[str, str]] | None:
     """Return whose dictionary it is, its entries, and the names left out; None: a table."""
     if yaml:

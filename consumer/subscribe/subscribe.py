@@ -35,15 +35,14 @@ def subscribe(
 ) -> Iterator[Snapshot]:
     """Yield the snapshots of a plan, from the oldest one on, and wait for new ones.
 
-    Of two sets of the same window and kind, the later one contains all reports of the earlier one.
-    After the final of a window, there is no early set of this window. Every final and every total
-    comes exactly once, in the order of windows, also if the subscriber was not connected when it
-    was written. So a subscriber that stops after the final of window W, and resumes with
-    ``from_window=W + 1``, gets every final exactly once. Reading begins when the caller requests
-    the first set.
+    Of two sets of the same window and kind, the later one contains all reports of the earlier one;
+    after the final of a window there is no early set of it. Every final and every total comes
+    exactly once, in the order of windows, also if it was written while nobody read: a subscriber
+    that stops after the final of window W, and resumes with ``from_window=W + 1``, gets every final
+    exactly once. Sets of another plan are skipped, and the first one is logged.
 
     Args:
-        plan: the plan whose snapshots are read.
+        plan: the plan whose snapshots are read, from the first set that the caller requests on.
         broker: a connection, which stays open; or the address ``HOST:PORT[,HOST:PORT]`` of Kafka
             without TLS (for TLS and SASL pass ``broker.kafka.connect(bootstrap, security)``).
         kinds: the kinds to yield: any of early, final, total, current.
@@ -51,15 +50,10 @@ def subscribe(
             "latest" means the newest set of each kind at the beginning, and all later sets.
         follow: whether to wait for more sets at the end of the topic; otherwise the iterator ends.
         namespace: namespace of the plan's topics.
-        output_namespace: namespace of its snapshots, if the log was counted again into another
-            namespace; empty means ``namespace``.
+        output_namespace: of its snapshots, if the log was counted again into another one.
         stop: an event that ends the iterator within ``poll_seconds``.
         poll_seconds: maximum time of one wait.
         retry_seconds: maximum time for which failing calls to the broker are repeated.
-
-    Yields:
-        Complete sets of this plan; see `Snapshot`. Sets of
-        another plan in the same topic are skipped, and the first one is logged.
 
     Raises:
         InvalidInput: a newer version of calmstream has written a snapshot.

@@ -19,7 +19,6 @@ from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.wire.snapshot import Kind
-from calmstream.planning import drafts as command
 from calmstream.producer.simulation.simulate import Population
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.noise_aware import chain
@@ -61,7 +60,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     monkeypatch.chdir(tmp_path)
     Path("calmstream.toml").write_text('bootstrap = "127.0.0.1:1"\nnamespace = "test"\n')
     made = Desk(tmp_path)
-    monkeypatch.setattr(command, "kafka", lambda _: made.broker)
+    monkeypatch.setattr("calmstream.connect.kafka", lambda _: made.broker)
     monkeypatch.setattr(FaultyBroker, "close", lambda _: None)
     return made
 
