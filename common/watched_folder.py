@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from structlog.typing import FilteringBoundLogger
+
 from calmstream.common.errors import CalmstreamError, InvalidInput
 
 MAX_FILES = 1000
@@ -43,7 +45,7 @@ class _File(NamedTuple, Generic[T]):
 
 
 class WatchedFolder(Generic[T]):
-    """Reads ``*.json`` of a folder, again when they change. One thread calls `refresh`.
+    """Reads ``*.json`` of a folder, again when they change. One thread calls its methods.
 
     A file counts as changed when its stamp differs, also behind a symbolic link. A document whose
     file is missing or broken stays in use until the next refresh finds the same, so that a file
@@ -70,6 +72,25 @@ class WatchedFolder(Generic[T]):
         self._missing: set[str] = set()
         self.documents: Mapping[str, T] = {}
         self.refused: Mapping[str, str] = {}
+        self._said: Mapping[str, str] = {}
+        self._trouble = ""
+
+    def watch(self, log: FilteringBoundLogger) -> str:
+        """Refresh, and log what is new; return why the folder cannot be read, empty if it can."""
+        trouble = ""
+        try:
+            self.refresh()
+        except InvalidInput as error:
+            trouble = str(error)
+        if trouble and trouble != self._trouble:
+            log.error("cannot read the plans; they stay as they were", error=trouble)
+        elif self._trouble and not trouble:
+            log.info("the plans can be read again")
+        for name, why in self.refused.items():
+            if self._said.get(name) != why:
+                log.warning("plan refused", file=name, reason=why)
+        self._said, self._trouble = self.refused, trouble
+        return trouble
 
     def refresh(self) -> None:
         """Read files that are new or have changed. Cost otherwise: one ``stat`` for each file."""

@@ -9,7 +9,6 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from calmstream.common.clock import Clock
-from calmstream.common.errors import InvalidInput
 from calmstream.common.health import RoleHealth
 from calmstream.common.watched_folder import WatchedFolder
 from calmstream.consumer.metrics import plan as m
@@ -32,10 +31,8 @@ class PlanFolder:
         self._metrics = Metrics(registry, m.FOLDER_METRICS, {})
         self._log = structlog.get_logger("calmstream.plans")
         self._folder = folder
-        self._said: Mapping[str, str] = {}
-        self._trouble = ""
-        self._folder.refresh()
-        self._say()
+        folder.refresh()  # a folder that cannot be read at the start is an error
+        self.turn()
 
     @property
     def plans(self) -> Mapping[str, Plan]:
@@ -47,28 +44,11 @@ class PlanFolder:
             self.turn()
 
     def turn(self) -> None:
-        trouble = ""
-        try:
-            self._folder.refresh()
-        except InvalidInput as error:
-            trouble = str(error)
-        if trouble != self._trouble:
-            self._trouble = trouble
-            if trouble:
-                self._log.error("cannot read the plans; they stay as they were", error=trouble)
-            else:
-                self._log.info("the plans can be read again")
-        self._say()
-
-    def _say(self) -> None:
+        trouble = self._folder.watch(self._log)
         refused = self._folder.refused
-        for name, why in refused.items():
-            if self._said.get(name) != why:
-                self._log.warning("plan file refused", file=name, reason=why)
-        self._said = refused
         self._metrics.set(m.PLANS_SERVED, len(self.plans))
         self._metrics.set(m.FILES_REFUSED, len(refused))
-        self._metrics.set(m.FOLDER_UNREADABLE, bool(self._trouble))
+        self._metrics.set(m.FOLDER_UNREADABLE, bool(trouble))
         self.health.turned()
-        self.health.troubled(dict(refused))
-        self.health.not_ready(self._trouble)
+        self.health.troubled(refused)
+        self.health.not_ready(trouble)

@@ -13,7 +13,6 @@ import structlog
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock, SystemClock
-from calmstream.common.errors import InvalidInput
 from calmstream.common.health import RoleHealth
 from calmstream.common.http.connections import Connections
 from calmstream.common.http.server import HttpServer, defect, event_loop, listen
@@ -150,7 +149,7 @@ class Gateway:
             graceful_seconds=max(round(settings.stop_seconds / 2), 1),
             date_header=False,
         )
-        await self._refresh()
+        await asyncio.to_thread(self._read_files)
         serving = asyncio.create_task(server.run())
         self._log.info("serving reports", host=settings.host, port=self.port)
         try:
@@ -176,7 +175,7 @@ class Gateway:
             self.metrics.turned(len(connections), connections.cut - cut, batches)
             cut = connections.cut
             if self._clock.monotonic() - refreshed >= FILES_SECONDS:
-                await self._refresh()
+                await asyncio.to_thread(self._read_files)
                 refreshed = self._clock.monotonic()
 
     def _say_ready(self) -> None:
@@ -208,27 +207,17 @@ class Gateway:
         self.metrics.ending(len(soon))
         self.health.troubled({digest[:8]: why for digest, why in refused.items()})
 
-    async def _refresh(self) -> None:
-        try:
-            await asyncio.to_thread(self._read_files)
-        except InvalidInput as error:
-            self._log.error("cannot read the plans", error=str(error))
-
     def _read_files(self) -> None:
-        before = self._plans.refused
-        self._plans.refresh()
-        for digest, found in self._plans.documents.items():
-            if digest not in self.offered:
-                self.metrics.of_plan(found.plan)
-        self.offered, refused = self._plans.documents, self._plans.refused
-        self.counted.plans = {digest: one.plan for digest, one in self.offered.items()}
-        for name in refused.keys() - before.keys():
-            self._log.warning("plan refused", file=name, reason=refused[name])
+        self._plans.watch(self._log)
+        self.offered = self.counted.plans = self._plans.documents
+        for one in self.offered.values():
+            self.metrics.of_plan(one.plan)
         keys = self.app_keys
         if keys is not None and keys.refresh():
             self._log.warning("app keys refused", reason=keys.refused)
         stale = keys is not None and bool(keys.refused)
-        self.metrics.files(len(self.offered), len(refused), keys_refused=stale)
+        refused = len(self._plans.refused)
+        self.metrics.files(len(self.offered), refused, keys_refused=stale)
 
     def _thread(self, name: str, work: Callable[[], None]) -> threading.Thread:
         def run() -> None:

@@ -76,7 +76,7 @@ class CountedPlans:
     """
 
     def __init__(self, broker: Broker, names: Callable[[Plan], TopicNames], clock: Clock) -> None:
-        self.plans: Mapping[str, Plan] = {}
+        self.plans: Mapping[str, Offered] = {}
         self.refused: Mapping[str, str] = {}
         self._broker = broker
         self._names = names
@@ -98,8 +98,8 @@ class CountedPlans:
         """Return the age of the last answer from a broker while checks fail; 0 otherwise."""
         return self._clock.monotonic() - self._answered if self._failing else 0.0
 
-    def _check(self, plans: Mapping[str, Plan]) -> None:
-        names = {digest: self._names(plan) for digest, plan in plans.items()}
+    def _check(self, plans: Mapping[str, Offered]) -> None:
+        names = {digest: self._names(one.plan) for digest, one in plans.items()}
         wanted = [topic for each in names.values() for topic in each.all_reports]
         try:
             found = described(self._broker.topics(), wanted)
@@ -107,7 +107,7 @@ class CountedPlans:
             self._failing = True
             return
         self._answered, self._failing = self._clock.monotonic(), False
-        judged = {d: self._judge(plan, names[d], found) for d, plan in plans.items()}
+        judged = {d: self._judge(one.plan, names[d], found) for d, one in plans.items()}
         self.refused = {digest: why for digest, why in judged.items() if why}
 
     def _judge(self, plan: Plan, names: TopicNames, found: Mapping[str, TopicInfo]) -> str:

@@ -62,7 +62,7 @@ def test_another_plan_under_a_name_in_use_has_one_line_and_harms_nothing(tmp_pat
     assert other.digest not in scene.folder.plans
     assert scene.metric("plan_files_refused") == 1
     assert scene.metric("plans_served") == 2
-    (line,) = scene.said("plan file refused")
+    (line,) = scene.said("plan refused")
     assert line["file"] == "a-copy.json"
     assert "the name 'one' is in use by another plan, in one.json" in line["reason"]
     (scene.path / "a-copy.json").unlink()
@@ -98,4 +98,4 @@ def test_a_plan_that_is_removed_and_put_back_is_served_again(tmp_path: Path) -> 
     scene.turn(1)
     assert scene.served == {"one", "two"}
     assert scene.metric("plan_files_refused") == 0
-    assert scene.said("plan file refused") == []
+    assert scene.said("plan refused") == []
