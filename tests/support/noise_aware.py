@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.plan import Plan
+from calmstream.estimators.tally import Tally
 from calmstream.evaluation.population import collect
 from tests.support.plans import draft
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from calmstream.estimators.tally import Tally
 
 
 def domain_of(*cardinalities: int) -> Domain:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calmstream.estimators import planning
+from calmstream.estimators import methods, planning
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.methods.base import Design, Request
 from calmstream.estimators.plan import MAX_GROUPS, Group, Guarantee, Plan
@@ -16,6 +16,10 @@ from calmstream.estimators.view import View
 
 PAIR_GROUP = Group({"name": "grr", "cells": 4}, (View((0, 1)),), (1,))
 """The group of `pair_plan`: the first two attributes by randomised response."""
+COLLECTED = [name for name in methods.names() if not methods.get(name).baseline]
+"""The methods whose plans devices can report under."""
+NEEDED: Mapping[str, Mapping[str, Any]] = {"rr-clusters": {"clusters": [[0, 1]]}}
+"""Parameters of methods that cannot do without."""
 CRASHES: list[dict[str, Any]] = [
     {"name": "region", "labels": ["EU", "US", "other"], "other": "other"},
     {"name": "theme", "labels": ["dark", "light"]},
@@ -44,7 +48,8 @@ def draft(
     **changes: Any,
 ) -> tuple[Plan, Design]:
     """Return a plan and its design; ``changes`` replace the defaults of `planning.draft`."""
-    request = Request(domain, epsilon, users, k, parameters or {}, max_groups)
+    given = NEEDED.get(method, {}) if parameters is None else parameters
+    request = Request(domain, epsilon, users, k, given, max_groups)
     defaults: dict[str, Any] = {
         "name": "test",
         "purpose": "testing",

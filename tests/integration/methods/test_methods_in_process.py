@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,6 @@ DEVICES = 3000
 PARAMETERS = {
     "inp-em": {"stop": "likelihood"},
     "rr-ind-joint": {"tables": [["a0", "a1"]]},
-    "rr-clusters": {"clusters": [["a0", "a1"]]},
 }
 
 
@@ -98,24 +98,38 @@ def test_a_plan_that_asks_for_analysis_gets_it_in_every_snapshot(method: str) ->
     assert document["tree"][0]["attributes"] == ["a0", "a1"]
 
 
-def analyse_call(plan: Plan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
-    """Collect under a plan; return the command that analyses it, which may run repeatedly."""
-    stage, _ = collected(plan, population(plan.domain))
-    path = tmp_path / "plan.json"
-    path.write_bytes(plan.to_bytes())
-    monkeypatch.setattr("calmstream.connect.kafka", lambda _: stage.broker)
-    monkeypatch.setattr(stage.broker, "close", lambda: None)
-    return ["analyse", "--plan", str(path), "--bootstrap", "x:1", "--namespace", "test"]
+Asked = Callable[[Plan], Callable[..., str]]
 
 
-def test_the_command_says_what_the_manifest_does(
+@pytest.fixture
+def asked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+) -> Asked:
+    """Return how to collect under a plan, and then how to run commands about it."""
+
+    def collect(plan: Plan) -> Callable[..., str]:
+        stage, _ = collected(plan, population(plan.domain))
+        path = tmp_path / "plan.json"
+        path.write_bytes(plan.to_bytes())
+        monkeypatch.setattr("calmstream.connect.kafka", lambda _: stage.broker)
+        monkeypatch.setattr(stage.broker, "close", lambda: None)
+
+        def run(name: str, *words: str, code: int = 0) -> str:
+            capsys.readouterr()
+            where = ["--plan", str(path), "--bootstrap", "x:1", "--namespace", "test"]
+            assert main([name, *where, *words]) == code
+            shown = capsys.readouterr()
+            return shown.err if code else shown.out
+
+        return run
+
+    return collect
+
+
+def test_the_command_says_what_the_manifest_does(asked: Asked) -> None:
     plan = plan_of("inp-ht", mixed_domain(2, 3, 2), analysis=True)
-    call = analyse_call(plan, monkeypatch, tmp_path)
-    capsys.readouterr()
-    assert main([*call, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    run = asked(plan)
+    document = json.loads(run("analyse", "--json"))
     _, snapshots = collected(plan, population(plan.domain))
     [total] = [s for s in snapshots if s.kind is Kind.TOTAL]
     assert document["windows"][0]["total"]
@@ -126,28 +140,23 @@ def test_the_command_says_what_the_manifest_does(
     assert [p.keys() for p in document["pairs"]] == [
         p.keys() for p in total.manifest.analysis["pairs"]
     ]
-    assert main([*call, "--windows", "0"]) == 0
-    text = capsys.readouterr().out
+    text = run("analyse", "--windows", "0")
     assert "Chow-Liu tree" in text
     assert "dependent" in text
-    assert main([*call, "--tree", "--json"]) == 0
-    joint = json.loads(capsys.readouterr().out)["joint"]
+    joint = json.loads(run("analyse", "--tree", "--json"))["joint"]
     assert [branch["given"] for branch in joint].count(None) == 1
     assert all(len(b["stderr"]) == len(b["table"]) for b in joint)
-    assert main([*call, "--tree"]) == 0
-    assert "(%, ± 95 %), given " in capsys.readouterr().out
-    assert main([*call, "--windows", "7"]) == 2
-    assert "the newest final window is" in capsys.readouterr().err
+    assert "(%, ± 95 %), given " in run("analyse", "--tree")
+    assert "the newest final window is" in run("analyse", "--windows", "7", code=2)
 
 
 @pytest.mark.slow
 def test_records_of_the_model_have_the_shares_of_the_population(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    asked: Asked, tmp_path: Path
 ) -> None:
     plan = plan_of("noise-aware", mixed_domain(2, 3, 2))
-    call = analyse_call(plan, monkeypatch, tmp_path)
     out = ["--records", "50000", "--method", "model", "--out", str(tmp_path / "made.csv")]
-    assert main(["synthesize", *call[1:], *out]) == 0
+    asked(plan)("synthesize", *out)
     made = read_table(tmp_path / "made.csv")
     true = plan.domain.histogram(population(plan.domain), (0, 1)) / DEVICES
     found = made.domain.histogram(made.codes, (0, 1)) / len(made.codes)
@@ -157,21 +166,13 @@ def test_records_of_the_model_have_the_shares_of_the_population(
 
 
 @pytest.mark.slow
-def test_causes_come_from_the_counts_of_the_same_windows(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    plan = plan_of("noise-aware", mixed_domain(2, 3, 2))
-    call = [*analyse_call(plan, monkeypatch, tmp_path), "--causes"]
-    assert main(call) == 0
-    assert "Hidden causes" in capsys.readouterr().out
-    assert main([*call, "--windows", "0", "--json"]) == 0
-    [cause] = json.loads(capsys.readouterr().out)["causes"]
+def test_causes_come_from_the_counts_of_the_same_windows(asked: Asked) -> None:
+    run = asked(plan_of("noise-aware", mixed_domain(2, 3, 2)))
+    assert "Hidden causes" in run("analyse", "--causes")
+    [cause] = json.loads(run("analyse", "--causes", "--windows", "0", "--json"))["causes"]
     assert {one["attribute"] for one in cause["labels"]} == {"a0", "a1"}
 
 
-def test_methods_without_causes_say_so(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    plan = plan_of("inp-ht", mixed_domain(2, 3, 2))
-    assert main([*analyse_call(plan, monkeypatch, tmp_path), "--causes"]) == 2
-    assert "method inp-ht knows no causes; noise-aware does" in capsys.readouterr().err
+def test_methods_without_causes_say_so(asked: Asked) -> None:
+    said = asked(plan_of("inp-ht", mixed_domain(2, 3, 2)))("analyse", "--causes", code=2)
+    assert "method inp-ht knows no causes; noise-aware does" in said

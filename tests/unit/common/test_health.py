@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import contextlib
 import socket
 import urllib.error
 import urllib.request
+from contextlib import closing, suppress
 from typing import Any
 
 import pytest
@@ -68,57 +68,45 @@ def test_ready_when_every_role_is(roles: list[RoleHealth]) -> None:
     assert ask(app, "/readyz") == (200, "tally: ready\n  two: quarantined\npublish: ready\n")
 
 
+def get(server: ThreadServer, path: str, host: str = "127.0.0.1") -> tuple[int, str]:
+    url = f"http://{host}:{server.port}{path}"
+    try:
+        with urllib.request.urlopen(url, timeout=SECONDS) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, ""
+
+
 def test_served_over_http_on_loopback(roles: list[RoleHealth]) -> None:
     registry = CollectorRegistry()
     Counter("calmstream_test_total", "a test", registry=registry).inc(3)
-    server = ThreadServer(health_app(registry, roles), "127.0.0.1", 0, "tests")
-    base = f"http://127.0.0.1:{server.port}"
-    try:
-        with urllib.request.urlopen(f"{base}/metrics", timeout=SECONDS) as answer:
-            assert b"calmstream_test_total 3.0" in answer.read()
-        with urllib.request.urlopen(f"{base}/livez", timeout=SECONDS) as answer:
-            assert answer.status == 200
-        for path, code in (("/readyz", 503), ("/other", 404)):
-            with pytest.raises(urllib.error.HTTPError) as caught:
-                urllib.request.urlopen(base + path, timeout=SECONDS)
-            assert caught.value.code == code
-    finally:
-        server.close()
+    with closing(ThreadServer(health_app(registry, roles), "127.0.0.1", 0, "tests")) as server:
+        assert "calmstream_test_total 3.0" in get(server, "/metrics")[1]
+        for path, code in (("/livez", 200), ("/readyz", 503), ("/other", 404)):
+            assert get(server, path)[0] == code
 
 
 @pytest.mark.parametrize("host", ["::", "::1", "0.0.0.0", "127.0.0.1", "localhost"])
-def test_every_address_is_taken(roles: list[RoleHealth], host: str) -> None:
+def test_every_address_is_taken(
+    roles: list[RoleHealth], host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if ":" in host and not has_ipv6():
         pytest.skip("this machine has no IPv6")
-    server = ThreadServer(health_app(CollectorRegistry(), roles), host, 0, "tests")
-    try:
+    monkeypatch.setenv("CALMSTREAM_HTTP_HOST", host)
+    with closing(ThreadServer(health_app(CollectorRegistry(), roles), host, 0, "tests")) as server:
         for at in {"::": ["127.0.0.1", "[::1]"], "::1": ["[::1]"]}.get(host, ["127.0.0.1"]):
-            with urllib.request.urlopen(f"http://{at}:{server.port}/livez", timeout=SECONDS) as one:
-                assert one.status == 200
-        argv = ["health", "--http-port", str(server.port)]
-        assert main_with(argv, CALMSTREAM_HTTP_HOST=host) == 0
-    finally:
-        server.close()
+            assert get(server, "/livez", at)[0] == 200
+        assert main(["health", "--http-port", str(server.port)]) == 0
 
 
 def has_ipv6() -> bool:
-    with contextlib.suppress(OSError), socket.create_server(("::1", 0), family=socket.AF_INET6):
+    with suppress(OSError), socket.create_server(("::1", 0), family=socket.AF_INET6):
         return True
     return False
 
 
-def main_with(argv: list[str], **variables: str) -> int:
-    with pytest.MonkeyPatch.context() as patched:
-        for name, value in variables.items():
-            patched.setenv(name, value)
-        return main(argv)
-
-
 def test_a_defect_of_the_application_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    server = ThreadServer(lambda *_: 1 // 0, "127.0.0.1", 0, "tests")  # type: ignore[arg-type,return-value]
-    try:
-        with pytest.raises(urllib.error.HTTPError, match="500"):
-            urllib.request.urlopen(f"http://127.0.0.1:{server.port}/", timeout=SECONDS)
-    finally:
-        server.close()
+    app: Any = lambda *_: 1 // 0  # noqa: E731
+    with closing(ThreadServer(app, "127.0.0.1", 0, "tests")) as server:
+        assert get(server, "/")[0] == 500
     assert "ZeroDivisionError" in capsys.readouterr().out

@@ -31,6 +31,12 @@ def _folder(path: Path, *, unique_names: bool = True) -> WatchedFolder[Document]
     return WatchedFolder(path, _read, max_bytes=20, unique_names=unique_names)
 
 
+def _seen(folder: WatchedFolder[Document], looks: int = 1) -> set[str]:
+    for _ in range(looks):
+        folder.refresh()
+    return set(folder.documents)
+
+
 def test_files_appear_change_and_go(tmp_path: Path) -> None:
     folder = _folder(tmp_path)
     folder.refresh()
@@ -42,13 +48,10 @@ def test_files_appear_change_and_go(tmp_path: Path) -> None:
     folder.refresh()
     assert folder.documents == {"a:1": Document("a:1"), "b:1": Document("b:1")}
     (tmp_path / "b.json").unlink()
-    folder.refresh()
-    assert set(folder.documents) == {"a:1", "b:1"}, "one look does not take a document away"
-    folder.refresh()
-    assert set(folder.documents) == {"a:1"}
+    assert _seen(folder) == {"a:1", "b:1"}, "one look does not take a document away"
+    assert _seen(folder) == {"a:1"}
     (tmp_path / "again.json").write_text("b:1")
-    folder.refresh()
-    assert set(folder.documents) == {"a:1", "b:1"}
+    assert _seen(folder) == {"a:1", "b:1"}
 
 
 def test_a_file_that_is_broken_for_a_moment_takes_nothing_away(tmp_path: Path) -> None:
@@ -56,13 +59,10 @@ def test_a_file_that_is_broken_for_a_moment_takes_nothing_away(tmp_path: Path) -
     path.write_text("a:1")
     folder.refresh()
     path.write_text("a")
-    folder.refresh()
-    assert set(folder.documents) == {"a:1"}
+    assert _seen(folder) == {"a:1"}
     assert folder.refused == {"a.json": "not a document"}
     path.write_text("a:1")
-    folder.refresh()
-    folder.refresh()
-    assert set(folder.documents) == {"a:1"}
+    assert _seen(folder, looks=2) == {"a:1"}
     assert folder.refused == {}
 
 
@@ -74,13 +74,10 @@ def test_a_swap_of_symbolic_links_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "..data").symlink_to("..1")
     (tmp_path / "a.json").symlink_to("..data/a.json")
     folder = _folder(tmp_path)
-    folder.refresh()
-    assert set(folder.documents) == {"a:1"}
+    assert _seen(folder) == {"a:1"}
     (tmp_path / "..new").symlink_to("..2")
     (tmp_path / "..new").rename(tmp_path / "..data")
-    folder.refresh()
-    folder.refresh()
-    assert set(folder.documents) == {"a:2"}
+    assert _seen(folder, looks=2) == {"a:2"}
     assert folder.refused == {}
 
 
@@ -92,19 +89,15 @@ def test_another_document_under_a_name_in_use_is_refused_until_the_name_is_free(
     folder.refresh()
     (tmp_path / "b.json").write_text("a:2")
     (tmp_path / "copy.json").write_text("a:1")
-    folder.refresh()
-    assert set(folder.documents) == {"a:1"}
+    assert _seen(folder) == {"a:1"}
     assert "the name 'a' is in use by another plan" in folder.refused["b.json"]
     (tmp_path / "z.json").unlink()
     (tmp_path / "copy.json").unlink()
-    folder.refresh()
-    folder.refresh()
-    assert set(folder.documents) == {"a:2"}
+    assert _seen(folder, looks=2) == {"a:2"}
     assert folder.refused == {}
     both = _folder(tmp_path, unique_names=False)
     (tmp_path / "z.json").write_text("a:1")
-    both.refresh()
-    assert set(both.documents) == {"a:1", "a:2"}
+    assert _seen(both) == {"a:1", "a:2"}
 
 
 def test_bad_files_are_named_and_harm_nothing(tmp_path: Path) -> None:
@@ -114,8 +107,7 @@ def test_bad_files_are_named_and_harm_nothing(tmp_path: Path) -> None:
     (tmp_path / "folder.json").mkdir()
     os.mkfifo(tmp_path / "pipe.json")
     folder = _folder(tmp_path)
-    folder.refresh()
-    assert set(folder.documents) == {"a:1"}
+    assert _seen(folder) == {"a:1"}
     assert folder.refused == {
         "dangling.json": "No such file or directory",
         "folder.json": "not a file",
@@ -123,8 +115,7 @@ def test_bad_files_are_named_and_harm_nothing(tmp_path: Path) -> None:
         "pipe.json": "not a file",
     }
     (tmp_path / "nowhere").write_text("c:1")
-    folder.refresh()
-    assert set(folder.documents) == {"a:1", "c:1"}
+    assert _seen(folder) == {"a:1", "c:1"}
 
 
 def test_files_beyond_the_limit_are_counted_and_not_read(
@@ -134,8 +125,7 @@ def test_files_beyond_the_limit_are_counted_and_not_read(
     for number in range(1200):
         (tmp_path / f"{number:04}.json").write_text(f"{number}:")
     folder = _folder(tmp_path)
-    folder.refresh()
-    assert set(folder.documents) == {"0:", "1:", "2:"}
+    assert _seen(folder) == {"0:", "1:", "2:"}
     assert folder.refused == {"1,197 files after 0002.json": "at most 3 files are read"}
 
 
@@ -151,8 +141,7 @@ def test_a_folder_that_cannot_be_read_changes_nothing(tmp_path: Path) -> None:
             folder.refresh()
     inner.write_text("")
     with pytest.raises(InvalidInput, match="Not a directory"):
-        folder.refresh()
-    assert set(folder.documents) == {"a:1"}
+        assert _seen(folder) == {"a:1"}
 
 
 def test_reading_goes_on_at_the_next_refresh_when_it_takes_long(
@@ -162,7 +151,5 @@ def test_reading_goes_on_at_the_next_refresh_when_it_takes_long(
     for name in "ab":
         (tmp_path / f"{name}.json").write_text(f"{name}:1")
     folder = _folder(tmp_path)
-    folder.refresh()
-    assert set(folder.documents) == {"a:1"}
-    folder.refresh()
-    assert set(folder.documents) == {"a:1", "b:1"}
+    assert _seen(folder) == {"a:1"}
+    assert _seen(folder) == {"a:1", "b:1"}

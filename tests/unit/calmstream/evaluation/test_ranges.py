@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pytest
@@ -52,26 +53,19 @@ def test_errors_follow_their_definitions() -> None:
         wasserstein_distance(one[:, 1], other[:, 1]),
     ]
     assert found["wasserstein"] == pytest.approx(np.mean(distances))
-    means = [
-        abs(numbers[one[:, 0]].mean() - numbers[other[:, 0]].mean()),
-        abs(one[:, 1].mean() - other[:, 1].mean()),
-    ]
-    assert found["mean_error"] == pytest.approx(np.mean(means))
-    medians = [
-        abs(np.median(numbers[one[:, 0]]) - np.median(numbers[other[:, 0]])),
-        abs(np.median(one[:, 1]) - np.median(other[:, 1])),
-    ]
-    assert found["median_error"] == pytest.approx(np.mean(medians))
+    for name, of in (("mean_error", np.mean), ("median_error", np.median)):
+        errors = [
+            abs(of(numbers[one[:, 0]]) - of(numbers[other[:, 0]])),
+            abs(of(one[:, 1]) - of(other[:, 1])),
+        ]
+        assert found[name] == pytest.approx(np.mean(errors))
     # All 10 x 6 ranges, each with the probability with which it is drawn.
     squares = []
-    for a in range(4):
-        for b in range(a, 4):
-            for c in range(3):
-                for d in range(c, 3):
-                    inside = [
-                        ((x[:, 0] >= a) & (x[:, 0] <= b) & (x[:, 1] >= c) & (x[:, 1] <= d)).mean()
-                        for x in (one, other)
-                    ]
-                    squares.append((inside[0] - inside[1]) ** 2)
+    for (a, b), (c, d) in product(*(combinations_with_replacement(range(n), 2) for n in (4, 3))):
+        inside = [
+            ((x[:, 0] >= a) & (x[:, 0] <= b) & (x[:, 1] >= c) & (x[:, 1] <= d)).mean()
+            for x in (one, other)
+        ]
+        squares.append((inside[0] - inside[1]) ** 2)
     # Five standard errors of 300 drawn ranges.
     assert abs(found["range_mse"] - np.mean(squares)) <= 5 * np.std(squares) / 300**0.5

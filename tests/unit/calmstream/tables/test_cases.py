@@ -65,25 +65,17 @@ def test_western_text_is_found_and_can_be_overruled(cases: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "names", "said"),
     [
-        ("two_headers.csv", ["Which region?", "Which theme?", "Crashed?"], "header: 2 rows"),
-        (
-            "repeated_names.csv",
-            ["region", "other", "theme", "other (2)"],
-            "columns 2 and 4 are both named 'other'",
-        ),
-        ("names_with_commas.csv", ["If you use it, how often?", "Theme, if any"], ""),
-        (
-            "comment_first.csv",
-            ["region", "theme"],
-            "left out: 1 line of comments before the table",
-        ),
+        ("two_headers", "Which region?|Which theme?|Crashed?", "header: 2 rows"),
+        ("repeated_names", "region|other|theme|other (2)", "2 and 4 are both named 'other'"),
+        ("names_with_commas", "If you use it, how often?|Theme, if any", ""),
+        ("comment_first", "region|theme", "left out: 1 line of comments before the table"),
     ],
 )
 def test_headers_are_found_and_what_was_found_is_said(
-    cases: Path, name: str, names: list[str], said: str
+    cases: Path, name: str, names: str, said: str
 ) -> None:
-    table = read_table(cases / name)
-    assert list(labels(table)) == names
+    table = read_table(cases / f"{name}.csv")
+    assert "|".join(labels(table)) == names
     assert not any("Response" in found for found in labels(table).values())
     assert said in "\n".join(table.said)
 

@@ -21,13 +21,9 @@ from calmstream.estimators.tracking.tracker import Tracker
 from calmstream.estimators.wire.snapshot import Kind, MarginalRecord, decode
 from calmstream.estimators.wire.state import WindowCount
 from calmstream.evaluation.population import collect
-from tests.support.plans import draft, mixed_domain
+from tests.support.plans import COLLECTED, draft, mixed_domain
 
-PARAMETERS = {
-    "inp-em": {"stop": "likelihood"},
-    "rr-clusters": {"clusters": [["a0", "a1"]]},
-}
-METHODS = [name for name in methods.names() if not methods.get(name).baseline]
+PARAMETERS = {"inp-em": {"stop": "likelihood"}}
 
 
 def planned(method: str, cards: tuple[int, ...], epsilon: str) -> Plan:
@@ -67,7 +63,7 @@ def without_each_group(plan: Plan, tallies: list[Tally]) -> Iterator[list[Tally]
 
 @pytest.mark.parametrize("epsilon", ["0.2", pytest.param("2", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("cards", [(2, 3, 2), (2, 2, 2, 2)])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", COLLECTED)
 def test_a_handful_of_reports_makes_no_claim(
     method: str, cards: tuple[int, ...], epsilon: str
 ) -> None:
@@ -83,7 +79,7 @@ def test_a_handful_of_reports_makes_no_claim(
 
 
 @pytest.mark.parametrize("cards", [(2, 3, 2), (2, 2, 2, 2)])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", COLLECTED)
 def test_a_silent_group_is_no_matter(method: str, cards: tuple[int, ...]) -> None:
     plan = planned(method, cards, "2")
     for left in without_each_group(plan, counted(plan, 3000)):
@@ -93,7 +89,7 @@ def test_a_silent_group_is_no_matter(method: str, cards: tuple[int, ...]) -> Non
     assert published(plan, empty_tallies(plan)) == []
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", COLLECTED)
 def test_every_method_that_collects_says_what_is_now(method: str) -> None:
     """Only methods for evaluation read single reports; all others take tracked counts."""
     plan = planned(method, (2, 2, 2, 2), "2")
@@ -106,7 +102,7 @@ def test_every_method_that_collects_says_what_is_now(method: str) -> None:
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", COLLECTED)
 def test_the_association_is_a_number_whatever_is_missing(method: str) -> None:
     plan = replace(planned(method, (2, 3, 2), "2"), analysis=True)
     for devices in (1, 3, 3000):
@@ -142,7 +138,7 @@ def test_noise_that_exceeds_every_table_is_no_dependence(method: str, devices: i
     assert rejected <= binom.isf(1e-6, tests, 0.05)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", COLLECTED)
 def test_nothing_counted_is_uniform_for_whoever_asks(method: str) -> None:
     plan = planned(method, (2, 3, 2), "1")
     model = methods.get(method).fit(plan, empty_tallies(plan))

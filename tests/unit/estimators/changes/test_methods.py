@@ -6,22 +6,14 @@ import numpy as np
 import pytest
 
 from benchmarks.changes.simulate import view_frequencies, windows
-from calmstream.estimators import methods
 from calmstream.estimators.changes import compare
-from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.plan import Plan
 from calmstream.planning import plan_page
-from tests.support.plans import draft
+from tests.support.plans import COLLECTED, draft, mixed_domain
 
-DOMAIN = Domain(
-    (
-        Attribute("a", ("x", "y", "z")), Attribute("b", ("0", "1")),
-        Attribute("c", ("0", "1")), Attribute("d", ("0", "1", "2")),
-    )
-)  # fmt: skip
+DOMAIN = mixed_domain(3, 2, 2, 3)
 USERS = 30_000
 RECORDS = np.random.default_rng(1).integers(0, DOMAIN.shape(range(4)), (3000, 4)).astype(np.uint16)
-PARAMETERS = {"rr-clusters": {"clusters": [["a", "b"], ["c"], ["d"]]}}
 PAIRS = set(combinations(range(4), 2))
 UNTESTED: dict[str, set[tuple[int, ...]]] = {
     "rr-independent": PAIRS,
@@ -29,14 +21,13 @@ UNTESTED: dict[str, set[tuple[int, ...]]] = {
     "characters": {(i,) for i in range(4)},
 }
 """Tables that these methods do not count, or not apart from other attributes."""
-NAMES = [name for name in methods.names() if not methods.get(name).baseline]
 
 
 def planned(name: str) -> Plan:
-    return draft(DOMAIN, "1", USERS, 2, name, PARAMETERS.get(name))[0]
+    return draft(DOMAIN, "1", USERS, 2, name)[0]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", COLLECTED)
 def test_every_published_table_has_a_test_or_a_reason(name: str) -> None:
     plan = planned(name)
     generator = np.random.default_rng(2)
@@ -52,7 +43,7 @@ def test_every_published_table_has_a_test_or_a_reason(name: str) -> None:
     assert min(t.p for t in found if t.p is not None) > 1e-6
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", COLLECTED)
 def test_every_plan_says_what_change_is_found(name: str) -> None:
     line = plan_page.change_line(planned(name))
     assert line is not None

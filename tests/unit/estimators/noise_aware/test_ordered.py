@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,9 +12,6 @@ from calmstream.estimators.noise_aware.model import NoiseAwareModel
 from calmstream.estimators.noise_aware.ordered import label_places, levels_of
 from calmstream.estimators.plan.pilots import PooledPilots
 from tests.support.noise_aware import domain_of, plan_for, tallies_of, truth
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def number(edges: Sequence[str], *, other: bool = False, **fields: bool) -> Attribute:

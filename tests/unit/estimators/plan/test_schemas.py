@@ -12,10 +12,9 @@ from jsonschema import Draft202012Validator
 from calmstream.common.errors import CalmstreamError
 from calmstream.consumer.publish.build import build_set
 from calmstream.consumer.publish.merge import MergedWindow
-from calmstream.estimators import methods
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.wire.snapshot import Kind, decode
-from tests.support.plans import draft, mixed_domain, put
+from tests.support.plans import COLLECTED, draft, mixed_domain, put
 from tests.support.publisher import count_of, published_plan
 
 
@@ -31,14 +30,9 @@ PLAN = validator("plan-1")
 SNAPSHOT = validator("snapshot-1")
 
 
-GIVEN = {"rr-clusters": {"clusters": [[0, 1], [2]]}}
-"""Parameters of methods that cannot do without."""
-COLLECTED = [name for name in methods.names() if not methods.get(name).baseline]
-
-
 @pytest.mark.parametrize("method", COLLECTED)
 def test_plans_of_every_method_are_valid_and_read_as_written(method: str) -> None:
-    plan, _ = draft(mixed_domain(2, 4, 3), method=method, parameters=GIVEN.get(method))
+    plan, _ = draft(mixed_domain(2, 4, 3), method=method)
     PLAN.validate(orjson.loads(plan.to_bytes()))
     assert read_plan(plan.to_bytes()) == plan
 
