@@ -14,6 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.support.runs import ran
+
 ROOT = Path(__file__).resolve().parents[2]
 POM = Path(__file__).with_name("pom.xml")
 FETCH_SECONDS = 600
@@ -38,7 +40,7 @@ def java() -> str:
     path = shutil.which("java")
     if path is None:
         raise Unavailable("no java on the PATH")
-    output = subprocess.run([path, "-version"], capture_output=True, text=True, check=False).stderr
+    output = ran(path, "-version", code=None).stderr
     match = re.search(r'version "(\d+)', output)
     if match is None or int(match.group(1)) < MIN_JAVA:
         raise Unavailable(f"Java {MIN_JAVA} or newer is needed, found: {output.splitlines()[:1]}")
@@ -66,9 +68,7 @@ def _fetch(target: Path) -> None:
         command += [f"-DoutputDirectory={output}", "-DincludeScope=runtime"]
         command.append(f"-Dkafka.version={version()}")
         try:
-            run = subprocess.run(
-                command, capture_output=True, text=True, check=False, timeout=FETCH_SECONDS
-            )
+            run = ran(*command, code=None, seconds=FETCH_SECONDS)
         except subprocess.TimeoutExpired as error:
             raise Unavailable(f"Maven took longer than {FETCH_SECONDS} s") from error
         if run.returncode != 0 or not any(output.glob("kafka_*.jar")):

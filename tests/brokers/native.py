@@ -18,6 +18,7 @@ from typing import Self
 
 from tests.brokers.jars import Unavailable, jars, java
 from tests.support.ports import free_port
+from tests.support.runs import ran
 
 # Seconds suffice on an idle machine; beside four busy test processes it may take a minute.
 START_SECONDS = 180.0
@@ -182,13 +183,8 @@ class NativeKafka:
     def _format(self, settings: Path) -> None:
         quorum = ["--standalone"] if self._joins is None else []
         words = ["format", *quorum, "-t", self._cluster, "-c", settings]
-        run = subprocess.run(
-            self._java("kafka.tools.StorageTool", *words),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=START_SECONDS,
-        )
+        tool = self._java("kafka.tools.StorageTool", *words)
+        run = ran(*tool, code=None, seconds=START_SECONDS)
         if run.returncode != 0:
             raise Unavailable(f"the storage could not be formatted: {run.stdout}{run.stderr}")
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import secrets
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Literal
 
 from calmstream.broker.security import Secret, SecurityConfig
 from tests.brokers.jars import Unavailable
 from tests.brokers.native import PATIENT, NativeKafka
+from tests.support.runs import ran
 
 Mechanism = Literal["PLAIN", "SCRAM-SHA-512"]
 MECHANISM: Mechanism = "SCRAM-SHA-512"
@@ -108,8 +108,6 @@ class SecuredKafka:
         return store, secret
 
     def _run(self, words: list[object]) -> None:
-        done = subprocess.run(
-            list(map(str, words)), capture_output=True, text=True, check=False, timeout=60
-        )
+        done = ran(*words, code=None)
         if done.returncode:
             raise Unavailable(f"keytool failed: {done.stdout}{done.stderr}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from tests.support.runs import ran
 from tests.support.wheels import wheel as wheel_of
 
 ROOT = Path(__file__).parents[2]
@@ -45,7 +45,4 @@ def test_a_reporter_works_beside_modules_of_the_same_names(wheel: Path, tmp_path
         "import sys, runpy; sys.path[:0] = ['.']; sys.path.append('installed');"
         f"sys.path.append({site!r}); runpy.run_path('application.py')"
     )
-    done = subprocess.run(
-        [*isolated, run], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    ran(*isolated, run, cwd=tmp_path)

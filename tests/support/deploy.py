@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from deploy.site import SECTIONS
+from tests.support.runs import ran
 
 try:
     from yaml import CSafeLoader as SafeLoader  # ten times as fast, where libyaml exists
@@ -152,14 +153,8 @@ def helm(*options: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     path = shutil.which("helm")
     if path is None:
         pytest.skip("helm is not installed; deploy/helm/rendered is what it made")
-    run = [path, "template", "telemetry", str(CHART), "--namespace", "telemetry"]
-    return subprocess.run(
-        [*run, "--kube-version", "1.30.0", *options],
-        capture_output=True,
-        text=True,
-        check=False,
-        input=stdin,
-    )
+    words = [path, "template", "telemetry", CHART, "--namespace", "telemetry"]
+    return ran(*words, "--kube-version", "1.30.0", *options, code=None, input=stdin)
 
 
 LOCAL = Rendering("sample", HELM / "sample-values.yaml", DEPLOY / "plans" / "devices.plan.json")

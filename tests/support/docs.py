@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.runs import ran
+
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"<!-- (test|golden): ([a-z0-9 ]+) -->\n```[a-z]*\n(.*?)```", re.DOTALL)
 
@@ -50,14 +52,6 @@ def run_script(
     script = "\n".join(
         ["set -euo pipefail", "trap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT", *parts]
     )
-    return subprocess.run(
-        ["bash", "-c", script],
-        cwd=directory,
-        env=os.environ
-        | {"PATH": f"{bin_directory}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-        | environment,
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        check=False,
-    )
+    places = {"PATH": f"{bin_directory}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    own = os.environ | places | environment
+    return ran("bash", "-c", script, code=None, seconds=seconds, cwd=directory, env=own)

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.runs import ran
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -45,14 +47,13 @@ def wheel(folder: Path, *, commit: str = "", version: str = "") -> Path:
         project.write_text(project.read_text().replace(line, f'version = "{version}"'))
     made = folder / f"wheel{version}"
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"]
-    subprocess.run([*build, str(made), str(source)], check=True, timeout=240)
+    ran(*build, made, source, seconds=240)
     (built,) = made.glob("*.whl")
     return built
 
 
 def _copied(source: Path, _commit: str) -> None:
-    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    names = ran("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=ROOT)
     for name in filter(None, names.stdout.split("\0")):
         if (ROOT / name).is_symlink() or (ROOT / name).is_file():
             (source / name).parent.mkdir(parents=True, exist_ok=True)
@@ -68,9 +69,9 @@ def _checked_out(source: Path, commit: str) -> None:
 
 def installed(built: Path, folder: Path) -> Path:
     """Install a wheel into an environment with this one's dependencies; return its program."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=120)
+    ran(sys.executable, "-m", "venv", "--without-pip", folder, seconds=120)
     install = ["--python", folder / "bin" / "python", "install", "--quiet", "--no-deps", built]
-    subprocess.run([sys.executable, "-m", "pip", *install], check=True, timeout=120)
+    ran(sys.executable, "-m", "pip", *install, seconds=120)
     (site,) = folder.glob("lib/python*/site-packages")
     (site / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return folder / "bin" / "calmstream"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.runs import ran
 from tests.support.service.processes import Process, until
 
 ROOT = Path(__file__).parents[3]
@@ -54,15 +55,8 @@ def run(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def python(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *words],
-        cwd=site.parent,
-        env=os.environ | paths(site) | {"COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
+    own = os.environ | paths(site) | {"COLUMNS": "200"}
+    return ran(sys.executable, *words, code=None, seconds=240, cwd=site.parent, env=own)
 
 
 def test_it_is_planned_and_evaluated(site: Path) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
+
+from tests.support.runs import ran
 
 ROOT = Path(__file__).parents[3]
 
@@ -17,12 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 
 def made(*command: str, **variables: str) -> str:
-    done = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, **variables},
-        capture_output=True, text=True, timeout=1200, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    return done.stdout
+    return ran(*command, seconds=1200, cwd=ROOT, env={**os.environ, **variables}).stdout
 
 
 def test_packages_are_reproducible_complete_and_usable(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.producer.device.read_plan import read_signed_plan
 from tests.support.docs import ROOT, blocks, shims
 from tests.support.ports import free_port
+from tests.support.runs import ran
 from tests.support.service.processes import Process, post_report, until
 
 RUNBOOK = ROOT / "deploy" / "RUNBOOK.md"
@@ -106,17 +107,8 @@ class Place:
         return os.environ | self.environment | {"CALMSTREAM_BOOTSTRAP": self.bootstrap}
 
     def shell(self, script: str) -> str:
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", script],
-            cwd=self.folder,
-            env=self.variables(),
-            capture_output=True,
-            text=True,
-            timeout=400,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-2500:]
-        return done.stdout
+        bash = ("bash", "-euo", "pipefail", "-c", script)
+        return ran(*bash, seconds=400, cwd=self.folder, env=self.variables()).stdout
 
     def script(self, name: str, plan: str = "settings", **changes: str) -> str:
         """Return the commands of a procedure for a plan, and count them."""

@@ -17,6 +17,7 @@ from typing import Any
 
 import calmstream
 from tests.support.ports import free_port
+from tests.support.runs import ran
 
 ANSWER_SECONDS = 30.0
 """Longest time until a running process answers, also where it is starved."""
@@ -39,15 +40,8 @@ def run(
     settings: dict[str, str] | None = None,
     stdin: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(arguments),
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        check=False,
-        env=environment(settings),
-        input=stdin,
-    )
+    own = environment(settings)
+    return ran(*command(arguments), code=None, seconds=seconds, env=own, input=stdin)
 
 
 def command(arguments: Sequence[object], program: Path | None = None) -> list[str]:

@@ -17,6 +17,7 @@ import psycopg
 import pytest
 
 from tests.support.ports import free_port
+from tests.support.runs import ran
 from tests.support.service.processes import until
 
 REQUIRED = "CALMSTREAM_REQUIRE_POSTGRES"
@@ -67,13 +68,8 @@ class PostgresServer:
         self.start()
 
     def _run(self, program: str, *arguments: str) -> None:
-        subprocess.run(
-            [*self._as_user, str(self._bin / program), *arguments],
-            check=True,
-            capture_output=True,
-            timeout=START_SECONDS,
-            cwd=self._home,
-        )
+        words = [*self._as_user, self._bin / program, *arguments]
+        ran(*words, seconds=START_SECONDS, cwd=self._home)
 
     def start(self) -> None:
         with (self._home / "log").open("ab") as log:

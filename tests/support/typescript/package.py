@@ -6,7 +6,6 @@ import fcntl
 import hashlib
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.support.runs import ran
 
 _ROOT = Path(__file__).resolve().parents[3]
 EDGE = _ROOT / "edge" / "typescript"
@@ -51,30 +52,18 @@ class Project:
         return self.folder / "build"
 
     def run(self, *arguments: str, timeout: float = TIMEOUT, **variables: str) -> str:
-        return self._run(["node", "--no-warnings", *arguments], timeout, variables)
+        own = {**os.environ, **variables}
+        node = ["node", "--no-warnings", *arguments]
+        return ran(*node, seconds=timeout, cwd=self.folder, env=own).stdout
 
     def npm(self, *arguments: str) -> str:
-        return self._run(["npm", *arguments], TIMEOUT, {})
+        return ran("npm", *arguments, seconds=TIMEOUT, cwd=self.folder).stdout
 
     def _install(self) -> None:
         lock = hashlib.sha256((self.folder / "package-lock.json").read_bytes()).hexdigest()
         if _changed(self.folder / "node_modules" / ".lock-digest", lock):
             self.npm("ci")
             (self.folder / "node_modules" / ".lock-digest").write_text(lock)
-
-    def _run(self, command: list[str], timeout: float, variables: dict[str, str]) -> str:
-        done = subprocess.run(
-            command,
-            cwd=self.folder,
-            env={**os.environ, **variables},
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
-        shown = f"{' '.join(command)}\n{done.stdout[-6000:]}{done.stderr[-3000:]}"
-        assert done.returncode == 0, shown
-        return done.stdout
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -122,9 +111,7 @@ def chromium() -> str:
 def _check_node() -> None:
     if not shutil.which("node") or not shutil.which("npm"):
         lacking("there is no Node: nothing in TypeScript was tested")
-    version = subprocess.run(
-        ["node", "--version"], capture_output=True, text=True, timeout=60, check=True
-    ).stdout
+    version = ran("node", "--version").stdout
     if int(version.lstrip("v").split(".")[0]) < LEAST_NODE:
         lacking(f"Node {version.strip()} is older than {LEAST_NODE}")
 

@@ -6,7 +6,6 @@ replaces some of the healthy series. The alerts at the end are compared with the
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 import yaml
 
 from tests.support.deploy import DEPLOY, ROOT, RULES, alerts, metrics_in, rules, sample_names, tool
+from tests.support.runs import ran
 
 MINUTES = 120
 WINDOW, GRACE, WINDOWS = 600, 60, 1000
@@ -201,19 +201,16 @@ def firing(faults: dict[str, Values], tmp_path: Path, expected: set[str]) -> Non
     }
     path = tmp_path / "tests.yaml"
     path.write_text(yaml.safe_dump(document))
-    run = subprocess.run(
-        [tool("promtool"), "test", "rules", str(path)], capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
+    ran(tool("promtool"), "test", "rules", path)
 
 
 def test_the_rules_are_valid() -> None:
-    subprocess.run([tool("promtool"), "check", "rules", str(RULES)], check=True)
+    ran(tool("promtool"), "check", "rules", RULES)
 
 
 def test_the_configuration_of_compose_is_valid() -> None:
     config = DEPLOY / "prometheus" / "prometheus.yaml"
-    subprocess.run([tool("promtool"), "check", "config", "--syntax-only", config], check=True)
+    ran(tool("promtool"), "check", "config", "--syntax-only", config)
 
 
 def test_nothing_fires_while_all_is_well(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-import subprocess
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from calmstream.common.settings import load as load_settings
 from calmstream.consumer.serve.settings import ServeSettings
 from calmstream.producer.gateway.settings import GatewaySettings
 from tests.support.deploy import DEPLOY, ROOT, load, tool
+from tests.support.runs import ran
 
 COMPOSE = load(DEPLOY / "compose.yaml")
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
@@ -113,9 +113,7 @@ def test_the_broker_knows_every_setting(kafka_bootstrap: str) -> None:
 
 
 def test_prometheus_knows_every_option() -> None:
-    known = subprocess.run(
-        [tool("prometheus"), "--help"], capture_output=True, text=True, check=False
-    )
+    known = ran(tool("prometheus"), "--help", code=None)
     for option in SERVICES["prometheus"]["command"]:
         assert option.split("=")[0] in known.stdout + known.stderr, option
 
@@ -155,12 +153,10 @@ def test_whoever_is_waited_for_can_be() -> None:
 @pytest.mark.parametrize("files", [("compose.yaml",), ("compose.yaml", "compose.local.yaml")])
 def test_compose_itself_accepts_the_files(files: tuple[str, ...]) -> None:
     docker = [shutil.which("docker") or "/bin/false", "compose"]
-    if subprocess.run([*docker, "version"], capture_output=True, check=False).returncode:
+    if ran(*docker, "version", code=None).returncode:
         pytest.skip("there is no docker compose")
     named = [word for name in files for word in ("--file", str(DEPLOY / name))]
-    every = [*docker, *named, "--profile", "*", "config", "--format", "json"]
-    done = subprocess.run(every, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = ran(*docker, *named, "--profile", "*", "config", "--format", "json")
     assert not done.stderr, "a warning"
     assert set(json.loads(done.stdout)["services"]) == set(SERVICES)
 

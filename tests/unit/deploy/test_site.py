@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 import calmstream
 from calmstream.cli import COMMANDS
 from tests.support.docs import ROOT
+from tests.support.runs import ran
 
 pytestmark = pytest.mark.slow
 
@@ -22,11 +22,8 @@ pytestmark = pytest.mark.slow
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of the site; a link or an anchor that leads nowhere fails the build."""
     folder = tmp_path_factory.mktemp("site")
-    words = ["-m", "mkdocs", "--quiet", "build", "--site-dir", str(folder)]
-    done = subprocess.run(
-        [sys.executable, *words], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    words = ["-m", "mkdocs", "--quiet", "build", "--site-dir", folder]
+    ran(sys.executable, *words, seconds=300, cwd=ROOT)
     return folder
 
 

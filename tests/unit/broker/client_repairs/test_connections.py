@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from kafka.net.transport import KafkaTCPTransport
 
 from calmstream.broker.kafka.client_repairs.connections import close_failed_connections
 from tests.support.ports import free_port
+from tests.support.runs import ran
 
 DEADLINE = 60.0
 LIMIT_SECONDS = 1.0  # enough for a starved client to try at all
@@ -194,11 +194,4 @@ def test_without_the_repair_a_thread_is_left(make: Callable[..., Any], address: 
 
 
 def test_a_service_can_try_for_ever(address: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", ATTEMPTS, address],
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE,
-        check=True,
-    )
-    assert done.stdout.split() == ["0", "0"]
+    assert ran(sys.executable, "-c", ATTEMPTS, address).stdout.split() == ["0", "0"]

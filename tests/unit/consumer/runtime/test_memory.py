@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
+
+from tests.support.runs import ran
 
 # In a process of its own, since the setting is for good; on a thread, as a worker's buffers are.
 PROGRAM = """
@@ -32,13 +33,7 @@ thread.join()
 
 
 def faults(how: str) -> int:
-    run = subprocess.run(
-        [sys.executable, "-c", PROGRAM, how],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    run = ran(sys.executable, "-c", PROGRAM, how, code=None)
     if "not glibc" in run.stderr:
         pytest.skip("not glibc: there is nothing to set")
     assert run.returncode == 0, run.stderr
