@@ -15,15 +15,16 @@ from tests.unit.calmstream.conftest import Command, Over, Refused
 CSV = "sex,job\nF,nurse\nM,baker\nF,\n"
 
 
+def planned(folder: Path, out: str) -> list[str]:
+    where = [str(folder / "people.csv"), "--out", str(folder / out)]
+    return ["central", "plan", *where, "--epsilon", "4", "--k", "2"]
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     (tmp_path / "people.csv").write_text(CSV)
     (tmp_path / "local.json").write_bytes(small_plan().to_bytes())
-    argv = [
-        "central", "plan", str(tmp_path / "people.csv"), "--epsilon", "4",
-        "--k", "2", "--lifetime", "4h", "--out", str(tmp_path / "central.json"),
-    ]  # fmt: skip
-    assert main(argv) == 0
+    assert main([*planned(tmp_path, "central.json"), "--lifetime", "4h"]) == 0
     return tmp_path
 
 
@@ -106,11 +107,8 @@ def test_a_sample_and_its_users_are_stated_where_they_are_asked_for(
     # A plan with the default values does not write the fields, so that older plans keep their
     # digests.
     assert {"sample", "users"}.isdisjoint(before.to_json())
-    argv = [
-        "central", "plan", str(files / "people.csv"), "--epsilon", "4", "--users",
-        "2000000", "--k", "2", "--sample", "0.25", "--out", str(files / "sampled.json"),
-    ]  # fmt: skip
-    output = command(*argv).out
+    argv = planned(files, "sampled.json")
+    output = command(*argv, "--users", "2000000", "--sample", "0.25").out
     assert "a share of 0.25 of the users of a window counts, of at most 2,000,000" in output
     # The sample has 500,000 users; seven standard deviations (612 each) make it 504,287. A user
     # takes 400 bytes and 1,025 bytes for each of the two values: 1.2 GB in all.

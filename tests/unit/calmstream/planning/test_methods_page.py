@@ -6,23 +6,22 @@ import numpy as np
 import pytest
 
 from calmstream.estimators import methods
-from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.methods.base import Model, Request
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.evaluate import ReadsReports
 from calmstream.evaluation.population import collect, local_plan
 from calmstream.planning.methods_page import SAYS_CENTRAL, is_raw, says
+from tests.support.plans import NEEDED, mixed_domain
 from tests.unit.calmstream.conftest import Command
 
-DOMAIN = Domain(tuple(Attribute(f"a{i}", tuple("xyz"[:r])) for i, r in enumerate((2, 3, 2))))
+DOMAIN = mixed_domain(2, 3, 2)
 LISTED = [*methods.names(), methods.CENTRAL]
 
 
 def fitted(name: str) -> Model:
     """Return a method's model of 3,000 devices, most of which have one record."""
     method = methods.get(name)
-    parameters = {"clusters": [["a0", "a1"]]} if name == "rr-clusters" else {}
-    plan = local_plan(method, Request(DOMAIN, "1", 3000, 2, parameters))
+    plan = local_plan(method, Request(DOMAIN, "1", 3000, 2, NEEDED.get(name, {})))
     codes = np.zeros((3000, 3), np.uint16)
     codes[:300] = np.random.default_rng(1).integers(0, (2, 3, 2), (300, 3))
     if isinstance(method, ReadsReports):

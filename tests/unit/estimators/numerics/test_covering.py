@@ -12,21 +12,22 @@ from calmstream.estimators.numerics.covering import balanced, covering, schoenhe
 from calmstream.estimators.numerics.subsets import elementary
 
 MANY = 10**6
+Sets = tuple[tuple[int, ...], ...]
 
 
-def covers(sets: tuple[tuple[int, ...], ...], d: int, k: int) -> bool:
+def checked(sets: Sets | None, d: int, k: int, l: int) -> Sets:
+    assert sets is not None
     subsets = {subset for members in sets for subset in combinations(members, k)}
-    return subsets == set(combinations(range(d), k))
+    assert subsets == set(combinations(range(d), k))
+    assert len(sets) >= schoenheim(d, k, l)
+    return sets
 
 
 @pytest.mark.parametrize(
     ("d", "k", "l"), [(8, 3, 5), (9, 2, 4), (16, 3, 5), (16, 6, 8), (7, 7, 7), (6, 1, 4), (5, 5, 5)]
 )
 def test_designs_cover_and_respect_the_bound(d: int, k: int, l: int) -> None:
-    sets = covering(d, k, l, MANY)
-    assert sets is not None
-    assert covers(sets, d, k)
-    assert len(sets) >= schoenheim(d, k, l)
+    sets = checked(covering(d, k, l, MANY), d, k, l)
     assert list(sets) == sorted(set(sets))
     assert all(len(members) == l and list(members) == sorted(set(members)) for members in sets)
 
@@ -42,10 +43,7 @@ def test_schoenheim_bound_on_known_values() -> None:
 def test_growing_also_covers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_INCIDENCES", 0)
     for d, k, l in [(10, 3, 5), (9, 2, 4), (8, 1, 3), (11, 4, 6)]:
-        sets = covering.__wrapped__(d, k, l, MANY)
-        assert sets is not None
-        assert covers(sets, d, k)
-        assert len(sets) >= schoenheim(d, k, l)
+        checked(covering.__wrapped__(d, k, l, MANY), d, k, l)
 
 
 @pytest.mark.parametrize("limit", [13, 1, 0])
