@@ -53,7 +53,7 @@ def whole_plan(service: PlanService) -> dict[str, Any]:
         "hashed": [_hashed(plan, name) for name in plan.domain.hashed],
         "published": [[names[i] for i in marginal] for marginal in plan.marginals],
         "summaries": list(plan.summaries),
-        "namespace": service.namespace,
+        "namespace": service.names.results_namespace,
         "topics": {"snapshots": service.names.snapshots, "counts": service.names.counts},
     }
 

@@ -12,7 +12,7 @@ from calmstream.common.errors import InvalidInput
 from calmstream.consumer.read.question import Question
 from calmstream.consumer.read.ranges import TOTAL, NoAnswer, Windows, read_windows
 from calmstream.consumer.serve.plan_service import PlanService
-from calmstream.consumer.serve.problems import Problem, Refused, refusal
+from calmstream.consumer.serve.problems import Problem, Refused
 
 MAX_STATISTICS = 16
 STANDARD = ("mean", "median")  # statistics where none are named
@@ -64,10 +64,7 @@ class Parameters:
         attributes, domain = self.names(service, "attributes"), service.plan.domain
         if not attributes:
             raise Refused(Problem.MALFORMED, "attributes: name at least one attribute")
-        try:
-            cells = prod(domain.shape(domain.index(attributes)))
-        except InvalidInput as error:
-            raise refusal(error) from None
+        cells = prod(domain.shape(domain.index(attributes)))
         if cells > self.max_cells:
             raise Refused(
                 Problem.TOO_LARGE,
@@ -81,7 +78,8 @@ class Parameters:
             self.names(service, "given"),
             statistics=statistics,
         )
-        return checked(service, question)
+        question.check(service.plan)
+        return question
 
     def windows(
         self, service: PlanService, name: str, default: str = TOTAL, after: Windows | None = None
@@ -91,8 +89,8 @@ class Parameters:
             raise Refused(Problem.NOT_FINAL, "no window is final yet")
         try:
             return read_windows(self.text(name, default), service.plan, newest, after)
-        except NoAnswer as error:
-            raise refusal(error) from None
+        except NoAnswer:
+            raise
         except InvalidInput as error:
             raise Refused(Problem.MALFORMED, str(error)) from None
 
@@ -103,11 +101,3 @@ class Parameters:
             detail = f"{name} {text!r}: expected 1 to {MAX_STATISTICS} names separated by commas"
             raise Refused(Problem.MALFORMED, detail)
         return names
-
-
-def checked(service: PlanService, question: Question) -> Question:
-    try:
-        question.check(service.plan)
-    except InvalidInput as error:
-        raise refusal(error) from None
-    return question

@@ -18,7 +18,6 @@ from calmstream.consumer.read.history import History
 from calmstream.consumer.read.ranges import LATEST, TOTAL
 from calmstream.consumer.serve.problems import Problem, Refused, refusal
 from calmstream.consumer.serve.results import Results
-from calmstream.consumer.serve.settings import ServeSettings
 from calmstream.consumer.serve.turns import Queue
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.snapshot_topic import SnapshotTopic
@@ -44,23 +43,20 @@ class PlanService:
         self,
         plan: Plan,
         broker: Broker,
-        *,
-        namespace: str,
-        output_namespace: str,
-        settings: ServeSettings,
+        names: TopicNames,
         queue: Queue,
         clock: Clock,
+        *,
+        retry_seconds: float,
     ) -> None:
         self.plan = plan
-        self.names = TopicNames.of(plan, namespace, output_namespace)
-        self.namespace = output_namespace or namespace
+        self.names = names
         self.results = Results()
         self.kept: list[int] = []
         self._broker = broker
-        self._spaces = {"namespace": namespace, "output_namespace": output_namespace}
         self._queue = queue
         self._clock = clock
-        self._retry_seconds = settings.retry_seconds
+        self._retry_seconds = retry_seconds
         self._stop = threading.Event()
         self._thread = threading.Thread(
             target=self._run, name=f"calmstream-follow-{plan.name}", daemon=True
@@ -197,7 +193,12 @@ class PlanService:
         self._refreshing = False
         try:
             if self._history is None:
-                self._history = History(self.plan, self._broker, **self._spaces)
+                self._history = History(
+                    self.plan,
+                    self._broker,
+                    namespace=self.names.namespace,
+                    output_namespace=self.names.output_namespace,
+                )
             self._history.refresh()
             self.kept = self._history.windows()
             first = self._history_trouble is not None

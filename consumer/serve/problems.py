@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calmstream.common.errors import CalmstreamError, DomainError, InvalidInput, RecoverableError
+from calmstream.common.errors import CalmstreamError, InvalidInput, RecoverableError
 from calmstream.common.http.answer import ConnectionProblem, ProblemReason, ReplyKind
 from calmstream.consumer.read.ranges import NoAnswer
 
@@ -60,7 +60,7 @@ class Refused(Exception):  # noqa: N818 - it is an outcome, not a defect
 def refusal(error: CalmstreamError) -> Refused:
     if isinstance(error, NoAnswer):
         kind = Problem[error.why.upper()]
-    elif isinstance(error, (DomainError, InvalidInput)):
+    elif isinstance(error, InvalidInput):
         kind = Problem.REFUSED
     else:
         unavailable = isinstance(error, RecoverableError)

@@ -15,7 +15,7 @@ from calmstream.consumer.read.history import History
 from calmstream.consumer.read.question import Question
 from calmstream.consumer.read.ranges import LATEST, PREVIOUS, Windows
 from calmstream.consumer.serve.answers import etag_of
-from calmstream.consumer.serve.parameters import Parameters, checked
+from calmstream.consumer.serve.parameters import Parameters
 from calmstream.consumer.serve.plan_service import PlanService
 from calmstream.consumer.serve.problems import Problem, Refused
 from calmstream.estimators.analysis.association import chow_liu
@@ -39,8 +39,8 @@ def _prepared(
     format: str = "json",  # noqa: A002 - the parameter's name
 ) -> Prepared:
     """Prepare a question whose newest window is ``last``; beside the counts, ``key`` decides."""
-    revision = service.results.revision(last)
-    etag = etag_of(service.plan.digest, service.namespace, revision, key, format)
+    of = service.plan.digest, service.names.results_namespace, service.results.revision(last)
+    etag = etag_of(*of, key, format)
     return Prepared(etag, job, format)
 
 
@@ -77,7 +77,8 @@ def _words(service: PlanService, asked: Parameters) -> Prepared:
         given=asked.names(service, "given"),
         candidates=tuple(line.strip() for line in asked.text("candidates").splitlines()),
     )
-    return prepared(service, checked(service, question))
+    question.check(service.plan)
+    return prepared(service, question)
 
 
 def _associations(service: PlanService, asked: Parameters) -> Prepared:

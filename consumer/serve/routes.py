@@ -14,13 +14,14 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from calmstream.common.errors import InvalidInput
 from calmstream.common.http.shares import peer_of
 from calmstream.consumer.serve import documents
 from calmstream.consumer.serve.answers import Answers
 from calmstream.consumer.serve.metrics import ServeMetrics
 from calmstream.consumer.serve.parameters import Parameters
 from calmstream.consumer.serve.plan_service import PlanService
-from calmstream.consumer.serve.problems import Problem, Refused
+from calmstream.consumer.serve.problems import Problem, Refused, refusal
 from calmstream.consumer.serve.questions import QUESTIONS, Read
 from calmstream.consumer.serve.series import PARAMETERS, series
 from calmstream.consumer.serve.settings import ServeSettings
@@ -147,6 +148,8 @@ def create_app(plans: Plans, settings: ServeSettings, metrics: ServeMetrics) -> 
         return Response(found.body, status_code=found.status, headers=headers)
 
     async def problem(_request: Request, error: Exception) -> Response:
+        if isinstance(error, InvalidInput):
+            error = refusal(error)  # of what was asked, before any job
         if isinstance(error, Refused):
             return answer(error.problem, error.detail)
         if not isinstance(error, HTTPException):
@@ -154,7 +157,8 @@ def create_app(plans: Plans, settings: ServeSettings, metrics: ServeMetrics) -> 
         method = error.status_code == Problem.METHOD.kind.status
         return answer(Problem.METHOD if method else Problem.NOT_FOUND)
 
-    handlers = {Refused: problem, HTTPException: problem, Exception: problem}
+    kinds = (Refused, InvalidInput, HTTPException, Exception)
+    handlers = dict.fromkeys(kinds, problem)
     app = Starlette(routes=Routes(plans, settings).all(), exception_handlers=handlers)
     app.router.redirect_slashes = False
     return app

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 
-from calmstream.broker.names import DEFAULT_NAMESPACE
+from calmstream.broker.names import DEFAULT_NAMESPACE, TopicNames
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock
 from calmstream.common.health import RoleHealth
@@ -54,14 +54,10 @@ class ResultsServer:
         self._threads = Threads(settings.fits, "answers")
 
         def make(plan: Plan) -> PlanService:
+            names = TopicNames.of(plan, namespace, output_namespace)
+            queue = Queue(self._threads, MAX_WAITING)
             return PlanService(
-                plan,
-                broker,
-                namespace=namespace,
-                output_namespace=output_namespace,
-                settings=settings,
-                queue=Queue(self._threads, MAX_WAITING),
-                clock=clock,
+                plan, broker, names, queue, clock, retry_seconds=settings.retry_seconds
             )
 
         self.plans: Mapping[str, PlanService] = {}
