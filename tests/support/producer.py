@@ -116,22 +116,6 @@ def settle_all(sender: BatchSender) -> None:
         sender.step(POLL_SECONDS)
 
 
-class FakeClock:
-    def __init__(self, seconds: float = START) -> None:
-        self.seconds = float(seconds)
-        self.on_sleep: Callable[[], None] = lambda: None
-
-    def now_ms(self) -> int:
-        return round(self.seconds * 1000)
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def sleep(self, seconds: float) -> None:
-        self.seconds += max(seconds, 0.0)
-        self.on_sleep()
-
-
 class NoRandomness:
     def bytes(self, count: int) -> bytes:
         raise AssertionError(f"{count} bytes drawn")

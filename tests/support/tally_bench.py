@@ -47,7 +47,6 @@ from calmstream.estimators.wire.state import (
 from calmstream.producer.simulation.produce import ProduceSummary, produce
 from tests.support.clock import ManualClock
 from tests.support.faulty_broker import FaultyBroker
-from tests.support.producer import FakeClock
 from tests.support.publisher import AWAIT_SECONDS, publisher_context
 from tests.support.service.processes import until
 from tests.support.tally import at, batch_id, body, fields_of, fold_one, names_of
@@ -123,7 +122,7 @@ class Stage:
         `produce` makes and sends the reports, with a clock that begins a second after the plan.
         """
         randomness = SeededRandomness(seed)
-        given = {"clock": FakeClock(self.plan.start + 1), "windows": 1}
+        given = {"clock": ManualClock((self.plan.start + 1) * 1000), "windows": 1}
         return produce(
             self.plan, self.broker, self.names, codes, randomness=randomness, **(given | options)
         )

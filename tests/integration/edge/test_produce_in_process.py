@@ -9,9 +9,9 @@ from calmstream.estimators.randomness import SeededRandomness
 from calmstream.producer.gateway.encoding import make_batch
 from calmstream.producer.gateway.sender import BatchSender
 from calmstream.producer.simulation.produce import produce
+from tests.support.clock import ManualClock
 from tests.support.producer import (
     START,
-    FakeClock,
     broker_for,
     count,
     make_plan,
@@ -34,7 +34,7 @@ def test_devices_with_reporters_and_a_simulated_population_are_the_same_in_law()
         simulated,
         names_of(plan),
         codes,
-        clock=FakeClock(),
+        clock=ManualClock(START * 1000),
         randomness=SeededRandomness(1),
     )
     real = broker_for(plan)

@@ -13,7 +13,8 @@ from calmstream.estimators.randomness import SeededRandomness
 from calmstream.producer.device.assignment import place
 from calmstream.producer.device.ledger import DeviceState
 from calmstream.producer.device.report import code_of
-from tests.support.producer import START, FakeClock, make_plan, unsigned_reporter
+from tests.support.clock import ManualClock
+from tests.support.producer import START, make_plan, unsigned_reporter
 
 RECORD = {"colour": "red", "size": "xl", "flag": "1"}
 
@@ -31,14 +32,14 @@ def store_in(plan: Plan, group: int, view: int = 0) -> MemoryStore:
 
 def test_status_gives_the_reason_and_report_obeys_it() -> None:
     plan = make_plan(windows=3)
-    clock = FakeClock(START - 1)
+    clock = ManualClock((START - 1) * 1000)
     reporter = unsigned_reporter(plan, store_in(plan, 0), clock=clock.now_ms)
     assert (reporter.status(), reporter.report(RECORD)) == (Status.NOT_STARTED, None)
     assert reporter.status(START * 1000) is Status.READY
-    clock.seconds = START + 5
+    clock.wall_ms = (START + 5) * 1000
     assert reporter.report(RECORD) is not None
     assert (reporter.status(), reporter.report(RECORD)) == (Status.ALREADY_REPORTED, None)
-    clock.seconds = plan.expires
+    clock.wall_ms = plan.expires * 1000
     assert (reporter.status(), reporter.report(RECORD)) == (Status.OVER, None)
 
 
@@ -58,7 +59,7 @@ class Watched(dict[str, object]):
 )
 def test_only_the_views_attributes_are_read(group: int, view: int, names: set[str]) -> None:
     plan, record = make_plan(), Watched()
-    reporter = unsigned_reporter(plan, store_in(plan, group, view), clock=FakeClock().now_ms)
+    reporter = unsigned_reporter(plan, store_in(plan, group, view), clock=lambda: START * 1000)
     reporter.report(record)
     assert record.asked == names == set(reporter.asked())
 

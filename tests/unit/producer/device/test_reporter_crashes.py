@@ -18,7 +18,7 @@ from calmstream.producer.device.ledger import DeviceState
 from calmstream.producer.device.store import Change
 from tests.support.producer import (
     LARGE,
-    FakeClock,
+    START,
     NoRandomness,
     make_plan,
     unsigned_reporter,
@@ -41,7 +41,7 @@ class DyingRecord(dict[str, object]):
 
 
 def device(path: Path, plan: Any = PLAN, **options: Any) -> Reporter:
-    return unsigned_reporter(plan, FileStore(path / "d"), clock=FakeClock().now_ms, **options)
+    return unsigned_reporter(plan, FileStore(path / "d"), clock=lambda: START * 1000, **options)
 
 
 def reports_after(path: Path) -> bool:
@@ -128,7 +128,7 @@ def test_a_death_around_the_claim_costs_one_report_at_most(
     with monkeypatch.context() as patched:
         store = DiesIn(tmp_path / "d", step, patched)
         with pytest.raises(CrashError):
-            unsigned_reporter(PLAN, store, clock=FakeClock().now_ms).report(RECORD)
+            unsigned_reporter(PLAN, store, clock=lambda: START * 1000).report(RECORD)
     assert reports_after(tmp_path) == reports
 
 
@@ -184,5 +184,5 @@ def test_a_device_that_became_another_one_does_not_report_as_the_first() -> None
         store._state = DeviceState(bytes(range(16)), policy=LARGE)
 
     store = Between(swap)
-    assert unsigned_reporter(PLAN, store, clock=FakeClock().now_ms).report(RECORD) is None
+    assert unsigned_reporter(PLAN, store, clock=lambda: START * 1000).report(RECORD) is None
     assert not store.read().lineages

@@ -12,7 +12,8 @@ from calmstream.producer.gateway.durable.entries import SpoolEntry
 from calmstream.producer.gateway.durable.plan_spool import SpoolOutcome
 from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.gateway.http.committer import Committer
-from tests.support.producer import FakeClock, make_plan
+from tests.support.clock import ManualClock
+from tests.support.producer import make_plan
 
 
 def test_a_defect_while_a_batch_is_settled_leaves_no_request_without_an_answer() -> None:
@@ -22,7 +23,7 @@ def test_a_defect_while_a_batch_is_settled_leaves_no_request_without_an_answer()
     async def answered() -> list[Any]:
         plan, spool, nothing = make_plan(), SimpleNamespace(settle=settle), SimpleNamespace()
         loop: Any = asyncio.get_running_loop()
-        committer = Committer(spool, loop, nothing, FakeClock())  # type: ignore[arg-type]
+        committer = Committer(spool, loop, nothing, ManualClock())  # type: ignore[arg-type]
         committer.settled.put((EncodedBatch(plan, 0, 0, 1, bytes(16)), True))
         before = committer.submit(plan, [SpoolEntry(bytes(16), 0, 0, 0, (0, (1,)))], None)
         with pytest.raises(ValueError, match="made-up"):

@@ -16,7 +16,8 @@ from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.gateway.http.delivery import RENEW_SECONDS, BatchDelivery
 from calmstream.producer.gateway.metrics import Failure, GatewayTotals
 from calmstream.producer.gateway.sender import BatchSender
-from tests.support.producer import START, FakeClock, ScriptedSink, make_plan, names_of
+from tests.support.clock import ManualClock
+from tests.support.producer import START, ScriptedSink, make_plan, names_of
 
 PLAN = make_plan()
 DOWN, REFUSED = RecoverableError("down"), FatalError("not allowed")
@@ -33,7 +34,7 @@ class Sent(ScriptedSink):
 class Kept:
     """A spool and a committer of one plan, whose batches have their id twice as their body."""
 
-    def __init__(self, clock: FakeClock) -> None:
+    def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
         self.plans, self.mark, self.totals = {PLAN.digest: self}, self, GatewayTotals()
         self.sealed = SimpleQueue[EncodedBatch]()
@@ -48,7 +49,7 @@ class Kept:
 
 class Made:
     def __init__(self, script: Callable[[int], int | CalmstreamError | None]) -> None:
-        self.clock = FakeClock()
+        self.clock = ManualClock(START * 1000)
         self.kept, self.sinks = Kept(self.clock), list[Sent]()
         self._script = script
         self._settled: dict[int, bool] = {}
@@ -70,7 +71,7 @@ class Made:
             self.kept.sealed.put(batch)
 
     def turn(self, seconds: float = 0.0) -> None:
-        self.clock.seconds += seconds
+        self.clock.advance(seconds)
         self.delivery.turn()
 
     def settled(self) -> dict[int, bool]:
@@ -119,7 +120,7 @@ def test_a_batch_is_sent_again_until_its_window_is_over(error: CalmstreamError) 
 
 def test_a_batch_of_a_window_that_is_over_is_not_sent() -> None:
     made = Made(lambda i: i)
-    made.clock.seconds = over_at(PLAN, 0) / 1000
+    made.clock.wall_ms = over_at(PLAN, 0)
     made.put(1)
     made.put(2, period=5)
     made.turn()

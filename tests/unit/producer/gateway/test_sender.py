@@ -21,9 +21,10 @@ from calmstream.producer.gateway.metrics import (
 )
 from calmstream.producer.gateway.sender import BatchSender
 from calmstream.producer.simulation.produce import produce
+from tests.support.clock import ManualClock
 from tests.support.faulty_broker import SendFault
 from tests.support.producer import (
-    FakeClock,
+    START,
     ScriptedSink,
     broker_for,
     make_plan,
@@ -42,14 +43,14 @@ def encoded(n: int = 1) -> EncodedBatch:
 
 def sender(
     script: Callable[[int], int | CalmstreamError | None],
-    clock: FakeClock | None = None,
+    clock: ManualClock | None = None,
 ) -> tuple[BatchSender, ScriptedSink]:
     sink = ScriptedSink(script)
-    return BatchSender(names_of(PLAN), lambda: sink, clock=clock or FakeClock()), sink
+    return BatchSender(names_of(PLAN), lambda: sink, clock=clock or ManualClock(START * 1000)), sink
 
 
 def test_a_send_without_an_answer_is_repeated() -> None:
-    clock = FakeClock(0)
+    clock = ManualClock()
     one, sink = sender(lambda i: None if i == 0 else i, clock)
     one.submit(encoded())
     clock.seconds = 29.9
@@ -122,7 +123,7 @@ def test_what_happened_is_what_is_counted() -> None:
         names,
         some_codes(500),
         totals=GatewayTotals(PLAN, register_all(registry, PRODUCER_METRICS)),
-        clock=FakeClock(),
+        clock=ManualClock(START * 1000),
     )
     sent, failed, retried = (values(registry, metric) for metric in (SENT, FAILED, RETRIED))
     assert sum(sent) == summary.sent  # type: ignore[arg-type]

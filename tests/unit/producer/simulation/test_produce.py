@@ -12,10 +12,10 @@ from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.encoding import EncodedBatch
 from calmstream.producer.gateway.sender import BatchSender
 from calmstream.producer.simulation.produce import GIVE_UP_SECONDS, ProduceSummary, produce
+from tests.support.clock import ManualClock
 from tests.support.faulty_broker import FaultyBroker, SendFault
 from tests.support.producer import (
     START,
-    FakeClock,
     ScriptedSink,
     broker_for,
     count,
@@ -30,7 +30,7 @@ def run(
     plan: Plan,
     broker: FaultyBroker,
     n: int = 600,
-    clock: FakeClock | None = None,
+    clock: ManualClock | None = None,
     **options: object,
 ) -> ProduceSummary:
     return produce(
@@ -38,7 +38,7 @@ def run(
         broker,
         names_of(plan),
         some_codes(n),
-        clock=clock or FakeClock(),
+        clock=clock or ManualClock(START * 1000),
         **options,  # type: ignore[arg-type]
     )
 
@@ -78,11 +78,11 @@ def test_everybody_reports_once() -> None:
 
 
 def test_the_rate_is_kept_and_spreads_the_devices_over_the_windows() -> None:
-    plan, clock = make_plan(), FakeClock()
+    plan, clock = make_plan(), ManualClock(START * 1000)
     broker = broker_for(plan)
     summary = run(plan, broker, 600, clock, rate=20.0)
     # 600 devices at 20 a second are 30 seconds, three windows.
-    assert clock.seconds - START == pytest.approx(30, abs=1.5)
+    assert clock.seconds == pytest.approx(30, abs=1.5)
     spread = per_window(plan, broker)
     assert set(spread) == {0, 1, 2}
     assert all(180 <= n <= 220 for n in spread.values())
@@ -90,10 +90,10 @@ def test_the_rate_is_kept_and_spreads_the_devices_over_the_windows() -> None:
 
 
 def test_a_run_that_outlasts_the_plan_ends_with_it() -> None:
-    plan, clock = make_plan(windows=2), FakeClock()
+    plan, clock = make_plan(windows=2), ManualClock(START * 1000)
     broker = broker_for(plan)
     summary = run(plan, broker, 600, clock, rate=20.0)
-    assert clock.seconds <= plan.expires + 2
+    assert clock.now_ms() <= (plan.expires + 2) * 1000
     assert summary.sent == summary.reported == sum(per_window(plan, broker).values())
     assert 380 <= summary.sent <= 420
     assert summary.missing == 600 - summary.sent
@@ -101,11 +101,17 @@ def test_a_run_that_outlasts_the_plan_ends_with_it() -> None:
 
 
 def test_stop_is_obeyed_and_deliveries_are_awaited() -> None:
-    plan, clock, stop = make_plan(), FakeClock(), threading.Event()
+    plan, clock, stop = make_plan(), ManualClock(START * 1000), threading.Event()
     broker = broker_for(plan)
-    clock.on_sleep = lambda: stop.set() if clock.seconds > START + 8 else None
+
+    def sleep(seconds: float) -> None:
+        clock.advance(seconds)
+        if clock.seconds > 8:
+            stop.set()
+
+    clock.sleep = sleep  # type: ignore[method-assign]
     summary = run(plan, broker, 600, clock, rate=20.0, stop=stop)
-    assert clock.seconds < START + 10
+    assert clock.seconds < 10
     assert 0 < summary.reported < 250
     assert summary.sent == summary.reported
     assert summary.error is None
@@ -113,25 +119,25 @@ def test_stop_is_obeyed_and_deliveries_are_awaited() -> None:
 
 
 def test_devices_are_not_wasted_on_a_broker_that_is_down() -> None:
-    plan, clock = make_plan(windows=30), FakeClock()
+    plan, clock = make_plan(windows=30), ManualClock(START * 1000)
     broker = broker_for(plan)
     broker.faults.on_send = lambda *_: SendFault.FAIL
     summary = run(plan, broker, 600, clock, rate=2.0)
     assert isinstance(summary.error, RecoverableError)
     assert summary.sent == 0
     assert 0 < summary.failed == summary.reported < 300
-    assert GIVE_UP_SECONDS - 5 < clock.seconds - START < 2 * GIVE_UP_SECONDS + 5
+    assert GIVE_UP_SECONDS - 5 < clock.seconds < 2 * GIVE_UP_SECONDS + 5
 
 
 def test_a_refusal_ends_the_run_at_once_and_the_other_batches_are_sent() -> None:
-    plan, clock, refusal = make_plan(), FakeClock(), FatalError("no such topic")
+    plan, clock, refusal = make_plan(), ManualClock(START * 1000), FatalError("no such topic")
     broker = broker_for(plan)
     sink = ScriptedSink(lambda i: refusal if i == 0 else i)
     broker.sink = lambda: sink  # type: ignore[method-assign,assignment,return-value]
     summary = run(plan, broker, 600, clock, rate=20.0)
     assert summary.error is refusal
     assert 0 < summary.failed < summary.reported == summary.failed + summary.sent <= 20
-    assert (summary.retries, clock.seconds - START) == (0, pytest.approx(0, abs=1.5))
+    assert (summary.retries, clock.seconds) == (0, pytest.approx(0, abs=1.5))
 
 
 def test_added_partitions_end_the_run_and_nothing_is_lost() -> None:
