@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from itertools import chain
 
 import structlog
 
@@ -20,7 +19,7 @@ from calmstream.consumer.sink import metrics as m
 from calmstream.consumer.sink.target import Stored, Target
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.snapshot_topic import SnapshotTopic
-from calmstream.consumer.subscribe.subscribe import subscribe
+from calmstream.consumer.subscribe.subscribe import subscribe, together
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
 
@@ -192,8 +191,7 @@ BATCH_SETS = 500  # sets that are stored together at most; some have no cells
 def store_once(plan: Plan, broker: Broker, names: TopicNames, target: Target) -> tuple[int, Stored]:
     """Return the number of sets that were read, and what was stored of them in an open target."""
     target.check_plan(plan)
-    waiting: list[Snapshot] = []
-    read = sets = rows = cells = 0
+    read = sets = rows = 0
     published = subscribe(
         plan,
         broker,
@@ -201,12 +199,7 @@ def store_once(plan: Plan, broker: Broker, names: TopicNames, target: Target) ->
         namespace=names.namespace,
         output_namespace=names.output_namespace,
     )
-    for snapshot in chain(published, [None]):
-        if snapshot is not None:
-            waiting.append(snapshot)
-            read, cells = read + 1, cells + snapshot.cells
-        much = cells >= BATCH_ROWS or len(waiting) >= BATCH_SETS
-        if waiting and (snapshot is None or much):
-            done = target.store(names.results_namespace, waiting)
-            sets, rows, waiting, cells = sets + done.sets, rows + done.rows, [], 0
+    for several in together(published, BATCH_ROWS, BATCH_SETS):
+        done = target.store(names.results_namespace, several)
+        read, sets, rows = read + len(several), sets + done.sets, rows + done.rows
     return read, Stored(sets, rows)

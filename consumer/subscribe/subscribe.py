@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack
 from typing import Literal
 
@@ -84,6 +84,19 @@ def subscribe(
             snapshot = topic.read(record)
             if snapshot is not None and snapshot.kind in wanted:
                 yield from order.take(snapshot)
+
+
+def together(sets: Iterable[Snapshot], cells: int, most: int) -> Iterator[list[Snapshot]]:
+    """Yield sets in lists, each complete with at least so many cells, or so many sets."""
+    waiting, rows = list[Snapshot](), 0
+    for one in sets:
+        waiting.append(one)
+        rows += one.cells
+        if rows >= cells or len(waiting) >= most:
+            yield waiting
+            waiting, rows = [], 0
+    if waiting:
+        yield waiting
 
 
 def connected(broker: Broker | str, stack: ExitStack) -> Broker:

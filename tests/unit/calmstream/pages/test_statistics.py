@@ -8,13 +8,13 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from calmstream.commands.export import write_rows, write_snapshots
 from calmstream.consumer.subscribe.arrow_rows import STATISTICS
 from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.consumer.subscribe.columns import statistic_rows
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.wire.snapshot import Kind
-from calmstream.pages.export import write_rows, write_snapshots
 from calmstream.pages.watch import render, statistics_lines
 from tests.support.publisher import count_of, published_plan, snapshot_of
 from tests.unit.calmstream.conftest import printed
