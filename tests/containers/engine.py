@@ -6,12 +6,12 @@ import json
 import os
 import secrets
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from tests.support.deploy import CHART, load
+from tests.support.service import processes
 
 IMAGE = os.environ.get("CALMSTREAM_TEST_IMAGE", "")
 KAFKA_IMAGE = os.environ.get("CALMSTREAM_TEST_KAFKA_IMAGE", "")
@@ -50,10 +50,7 @@ def state(container: str) -> dict[str, Any]:
 
 
 def until(condition: Callable[[], bool], what: str, seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-        time.sleep(0.5)
+    processes.until(what, condition, seconds, pause=0.5)
 
 
 @contextmanager

@@ -6,10 +6,10 @@ or real Kafka. The fixtures give each one with the few operations that only test
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -32,6 +32,7 @@ from calmstream.common.errors import MissingTopic
 from tests.brokers import administration
 from tests.support.batches import produce
 from tests.support.faulty_broker import FaultyBroker
+from tests.support.service import processes
 
 # Longer than a client's own limits, among them one minute for a delivery.
 DEADLINE = 90.0
@@ -83,10 +84,7 @@ class Bench:
         return records
 
 
-def until(happened: Callable[[], object], seconds: float = DEADLINE) -> None:
-    deadline = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen in time"
+until = partial(processes.until, "what polls bring", seconds=DEADLINE, pause=0)
 
 
 def _expire_in_process(_group: str, reader: GroupReader) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import httpx
@@ -23,8 +23,10 @@ from calmstream.consumer.serve.server import ResultsServer
 from calmstream.consumer.serve.settings import ServeSettings
 from calmstream.estimators.plan import Plan
 from tests.support.publisher import Bench, published_plan, work
+from tests.support.service import processes
 
 DEADLINE = 60.0
+wait_for = partial(processes.until, "what a server says", seconds=DEADLINE, pause=0.02)
 
 
 def filled(plan: Plan | None = None, windows: int = 3, **changes: Any) -> Bench:
@@ -115,10 +117,3 @@ def serving(
 
 def serving_bench(bench: Bench, **options: Any) -> Any:
     return serving(bench.plan, bench.broker, namespace=bench.names.namespace, **options)
-
-
-def wait_for(what: Callable[[], object], seconds: float = DEADLINE) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
