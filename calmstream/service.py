@@ -23,10 +23,10 @@ from calmstream.broker.topic_facts import ensure_topics, retired
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock, SystemClock
 from calmstream.common.errors import CalmstreamError, InvalidInput, PlanRetired, RecoverableError
-from calmstream.common.metric_definition import MetricDefinition
+from calmstream.common.metrics import MetricDefinition, Metrics
 from calmstream.common.watched_folder import WatchedFolder
 from calmstream.consumer.metrics.plan import PLAN_METRICS, set_plan_numbers
-from calmstream.consumer.metrics.registry import Metrics, plan_label, plan_metrics
+from calmstream.consumer.metrics.registry import plan_label, plan_metrics
 from calmstream.consumer.plans.folder import PlanFolder
 from calmstream.consumer.plans.lanes import Lanes
 from calmstream.consumer.plans.role import PlansRole, WorkerKind

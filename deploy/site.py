@@ -20,7 +20,7 @@ from mkdocs.structure.files import File, Files
 
 from calmstream import __all__ as public
 from calmstream import cli
-from calmstream.common.metric_definition import MetricDefinition, MetricGroup
+from calmstream.common.metrics import MetricDefinition, MetricGroup
 from calmstream.consumer.central.metrics import CENTRAL_METRICS
 from calmstream.consumer.metrics.plan import FOLDER_METRICS, PLAN_METRICS, ROLE_METRICS
 from calmstream.consumer.metrics.publisher import PUBLISHER_METRICS

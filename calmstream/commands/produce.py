@@ -21,7 +21,6 @@ from calmstream.common.clock import SystemClock
 from calmstream.common.errors import FatalError, InvalidInput
 from calmstream.common.health import health_app
 from calmstream.common.http.server import ThreadServer
-from calmstream.common.metric_definition import register_all
 from calmstream.connect import names_of, opened
 from calmstream.consumer.metrics.registry import new_registry
 from calmstream.consumer.runtime.service import stop_on_signals
@@ -30,7 +29,7 @@ from calmstream.estimators.randomness import SystemRandomness
 from calmstream.evaluation.streams import times_of
 from calmstream.output import say
 from calmstream.producer.gateway.encoding import DEFAULT_SIZE
-from calmstream.producer.gateway.metrics import PRODUCER_METRICS, GatewayTotals
+from calmstream.producer.gateway.metrics import GatewayTotals
 from calmstream.producer.simulation.produce import ProduceSummary, produce
 from calmstream.producer.simulation.recorded import Event, RecordedDevices
 from calmstream.tables.reading import ReadingOptions, add_options, load, reading
@@ -80,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         codes = np.zeros((len(recorded), len(plan.domain)), np.uint16)
     registry, console = new_registry(), Console(stderr=True)
-    totals = GatewayTotals(plan, register_all(registry, PRODUCER_METRICS))
+    totals = GatewayTotals(plan, registry)
     with ExitStack() as stack:
         broker = stack.enter_context(opened(args))
         if args.http_port is not None:

@@ -8,9 +8,9 @@ from calmstream.broker.names import CentralNames
 from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock
 from calmstream.common.health import RoleHealth
+from calmstream.common.metrics import Metrics
 from calmstream.common.settings import Settings, bounded
 from calmstream.consumer.central.budget_account import BudgetAccount
-from calmstream.consumer.metrics.registry import Metrics
 from calmstream.estimators.central.plan import CentralPlan
 from calmstream.estimators.randomness import Randomness
 

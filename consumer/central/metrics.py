@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
 
-from calmstream.common.metric_definition import MetricGroup
+from calmstream.common.metrics import MetricGroup, Metrics
 from calmstream.common.text import plan_name
-from calmstream.consumer.metrics.registry import Metrics
 from calmstream.estimators.central.plan import CentralPlan
 
 CENTRAL_METRICS = MetricGroup("plan")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from calmstream.common.metric_definition import MetricGroup
-from calmstream.consumer.metrics.registry import Metrics
+from calmstream.common.metrics import MetricGroup, Metrics
 
 PUBLISHER_METRICS = MetricGroup("plan")
 

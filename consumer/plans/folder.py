@@ -10,9 +10,9 @@ from prometheus_client import CollectorRegistry
 
 from calmstream.common.clock import Clock
 from calmstream.common.health import RoleHealth
+from calmstream.common.metrics import Metrics
 from calmstream.common.watched_folder import WatchedFolder
 from calmstream.consumer.metrics import plan as m
-from calmstream.consumer.metrics.registry import Metrics
 from calmstream.estimators.plan import Plan
 
 READ_SECONDS = 5.0

@@ -13,8 +13,8 @@ from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock
 from calmstream.common.errors import BrokerUnreachable, FatalError, RecoverableError
 from calmstream.common.health import RoleHealth
-from calmstream.common.metric_definition import MetricDefinition
-from calmstream.consumer.metrics.registry import Metrics, plan_label
+from calmstream.common.metrics import MetricDefinition, Metrics
+from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.plans.lanes import Lanes
 from calmstream.consumer.plans.served_plan import IDLE_SECONDS, PlanState, ServedPlan, described
 from calmstream.consumer.runtime.config import TallyConfig

@@ -12,7 +12,7 @@ from calmstream.broker.transport import Broker
 from calmstream.common.clock import Clock
 from calmstream.common.errors import CalmstreamError, PlanRetired
 from calmstream.common.health import Verdict
-from calmstream.consumer.metrics.registry import Metrics
+from calmstream.common.metrics import Metrics
 from calmstream.consumer.plans.lanes import Lanes
 from calmstream.consumer.runtime.context import PlanWorker
 from calmstream.estimators.plan import Plan

@@ -17,7 +17,7 @@ from calmstream.broker.transport import Topics
 from calmstream.common.clock import Clock
 from calmstream.common.errors import RecoverableError
 from calmstream.common.health import RoleHealth
-from calmstream.consumer.metrics.registry import Metrics
+from calmstream.common.metrics import Metrics
 from calmstream.consumer.runtime.config import TallyConfig, WorkerConfig
 from calmstream.consumer.runtime.retry import RetryBudget
 from calmstream.estimators.plan import Plan

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry
 
-from calmstream.common.metric_definition import MetricGroup, register_all
+from calmstream.common.metrics import MetricGroup, Metrics
 from calmstream.consumer.serve.problems import Problem
 
 SERVE_METRICS = MetricGroup()
@@ -46,26 +46,26 @@ class ServeMetrics:
     """The registered metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._to = register_all(registry, SERVE_METRICS)
-        self._plans: frozenset[str] = frozenset()
-        for problem in Problem:
-            self._to[PROBLEMS].labels(problem.value)
+        self._registry = registry
+        self._metrics = Metrics(registry, SERVE_METRICS, {"plan": (), "reason": Problem})
+        self._plans: dict[str, Metrics] = {}
 
     def answered(self) -> None:
-        self._to[REQUESTS].inc()
+        self._metrics.inc(REQUESTS)
 
     def connection_refused(self, problem: str) -> None:
-        self._to[REQUESTS].inc()
-        self._to[PROBLEMS].labels(problem).inc()
+        self._metrics.inc(REQUESTS)
+        self._metrics.inc(PROBLEMS, reason=problem)
 
     def refused(self, problem: Problem) -> None:
-        self._to[PROBLEMS].labels(problem.value).inc()
+        self._metrics.inc(PROBLEMS, reason=problem)
 
     def turned(self, connections: int, failing: int, finals: Mapping[str, int]) -> None:
-        for plan in self._plans - finals.keys():
-            self._to[FINALS].remove(plan)
-        self._plans = frozenset(finals)
+        for plan in self._plans.keys() - finals.keys():
+            self._plans.pop(plan).remove()
         for plan, windows in finals.items():
-            self._to[FINALS].labels(plan).set(windows)
-        self._to[FAILING].set(failing)
-        self._to[CONNECTIONS].set(connections)
+            if plan not in self._plans:
+                self._plans[plan] = Metrics(self._registry, [FINALS], {"plan": [plan]})
+            self._plans[plan].set(FINALS, windows)
+        self._metrics.set(FAILING, failing)
+        self._metrics.set(CONNECTIONS, connections)

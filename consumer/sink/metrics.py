@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calmstream.common.metric_definition import MetricGroup
+from calmstream.common.metrics import MetricGroup
 
 SINK_METRICS = MetricGroup("plan")
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from calmstream.broker.transport import Partition
 from calmstream.common.errors import FatalError
-from calmstream.common.metric_definition import MetricDefinition
+from calmstream.common.metrics import MetricDefinition
 from calmstream.consumer.metrics import tally as m
 from calmstream.consumer.runtime.context import TallyContext
 from calmstream.consumer.tally.assignment import AssignedPartitions

@@ -11,7 +11,7 @@ import numpy as np
 
 from calmstream.broker.transport import Broker, Chunk, Partition, Record
 from calmstream.common.errors import FatalError, RecoverableError
-from calmstream.common.metric_definition import MetricDefinition
+from calmstream.common.metrics import MetricDefinition
 from calmstream.consumer.metrics import tally as m
 from calmstream.consumer.runtime.context import TallyContext, all_windows_closed_at
 from calmstream.consumer.tally.assignment import AssignedPartitions

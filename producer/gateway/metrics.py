@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from enum import StrEnum
 
-from calmstream.common.metric_definition import Collectors, MetricDefinition, MetricGroup
+from prometheus_client import CollectorRegistry
+
+from calmstream.common.metrics import MetricGroup, Metrics
 from calmstream.common.text import plan_name
 from calmstream.estimators.plan import Plan
 
@@ -54,23 +57,18 @@ IN_FLIGHT = PRODUCER_METRICS.gauge(
 
 
 class GatewayTotals:
-    """Counts what happens to one plan's batches, as metrics too where there are collectors.
+    """Counts what happens to one plan's batches, as metrics too.
 
     A batch that failed may still be in the log, if only its acknowledgement was lost.
     """
 
-    def __init__(self, plan: Plan | None = None, to: Collectors | None = None) -> None:
+    def __init__(self, plan: Plan | None = None, registry: CollectorRegistry | None = None) -> None:
         self.batches_sent = self.reports_sent = self.retries = 0
         self.failures: Counter[Failure] = Counter()
-        self._plan = "" if plan is None else plan_name(plan.name, plan.digest)
-        self._to = to
-        for group in range(0 if plan is None else len(plan.groups)):
-            self._add(SENT, 0, str(group))
-        for why in Failure:
-            self._add(FAILED, 0, why)
-        for definition in (RETRIED, SMALL):
-            self._add(definition, 0)
-        self.in_flight(0)
+        groups = [] if plan is None else [str(group) for group in range(len(plan.groups))]
+        names = [] if plan is None else [plan_name(plan.name, plan.digest)]
+        labels: dict[str, Iterable[str]] = {"plan": names, "group": groups, "reason": list(Failure)}
+        self._metrics = Metrics(registry or CollectorRegistry(), PRODUCER_METRICS, labels)
 
     @property
     def reports_failed(self) -> int:
@@ -79,23 +77,18 @@ class GatewayTotals:
     def sent(self, group: int, reports: int) -> None:
         self.batches_sent += 1
         self.reports_sent += reports
-        self._add(SENT, reports, str(group))
+        self._metrics.inc(SENT, reports, group=str(group))
 
     def retried(self) -> None:
         self.retries += 1
-        self._add(RETRIED, 1)
+        self._metrics.inc(RETRIED)
 
     def failed(self, reports: int, why: Failure) -> None:
         self.failures[why] += reports
-        self._add(FAILED, reports, why)
+        self._metrics.inc(FAILED, reports, reason=why)
 
     def small(self, reports: int) -> None:
-        self._add(SMALL, reports)
+        self._metrics.inc(SMALL, reports)
 
     def in_flight(self, batches: int) -> None:
-        if self._to is not None:
-            self._to[IN_FLIGHT].labels(self._plan).set(batches)
-
-    def _add(self, definition: MetricDefinition, amount: int, *labels: str) -> None:
-        if self._to is not None:
-            self._to[definition].labels(self._plan, *labels).inc(amount)
+        self._metrics.set(IN_FLIGHT, batches)

@@ -209,9 +209,9 @@ class Gateway:
 
     def _read_files(self) -> None:
         self._plans.watch(self._log)
-        self.offered = self.counted.plans = self._plans.documents
-        for one in self.offered.values():
+        for one in self._plans.documents.values():
             self.metrics.of_plan(one.plan)
+        self.offered = self.counted.plans = self._plans.documents
         keys = self.app_keys
         if keys is not None and keys.refresh():
             self._log.warning("app keys refused", reason=keys.refused)

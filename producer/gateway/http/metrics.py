@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from prometheus_client import CollectorRegistry
 
 from calmstream.common.errors import Reason
-from calmstream.common.metric_definition import MetricGroup, register_all
+from calmstream.common.metrics import MetricGroup, Metrics
 from calmstream.common.text import plan_name
 from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable.plan_spool import Result, SpoolOutcome
@@ -123,52 +123,48 @@ class GatewayMetrics:
     """Counts what a gateway does, over all its plans. Safe for use from several threads."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._to = register_all(registry, GATEWAY_METRICS + PRODUCER_METRICS)
-        self._by_plan: dict[str, GatewayTotals] = {}
-        for reason in GatewayProblem:
-            self._to[PROBLEMS].labels(reason)
+        self._registry = registry
+        labels: dict[str, Iterable[str]] = {"plan": (), "group": (), "reason": GatewayProblem}
+        self._metrics = Metrics(registry, GATEWAY_METRICS + PRODUCER_METRICS, labels)
+        self._plans: dict[str, Metrics] = {}
+        self._totals: dict[str, GatewayTotals] = {}
 
     def of_plan(self, plan: Plan) -> GatewayTotals:
         """Return what receives the events of a plan's batches; its series exist from then on."""
-        if plan.digest not in self._by_plan:
-            self._by_plan[plan.digest] = GatewayTotals(plan, self._to)
-            for result in RESULTS:
-                self._to[REPORTS].labels(_label(plan), result)
-            self._to[WAITING].labels(_label(plan))
-        return self._by_plan[plan.digest]
+        if plan.digest not in self._totals:
+            labels = {"plan": [plan_name(plan.name, plan.digest)], "reason": RESULTS}
+            self._plans[plan.digest] = Metrics(self._registry, (REPORTS, WAITING), labels)
+            self._totals[plan.digest] = GatewayTotals(plan, self._registry)
+        return self._totals[plan.digest]
 
     def answered(self, reason: str | None) -> None:
-        self._to[REQUESTS].inc()
+        self._metrics.inc(REQUESTS)
         if reason is not None:
-            self._to[PROBLEMS].labels(reason).inc()
+            self._metrics.inc(PROBLEMS, reason=reason)
 
     def checked(self, plan: Plan, results: Mapping[Result, int]) -> None:
         for result, reports in results.items():
-            self._to[REPORTS].labels(_label(plan), result).inc(reports)
+            self._plans[plan.digest].inc(REPORTS, reports, reason=result)
 
     def committed(self, seconds: float) -> None:
-        self._to[COMMIT_DURATION].observe(seconds)
+        self._metrics.observe(COMMIT_DURATION, seconds)
 
     def tidied(self, spool: Spool) -> None:
-        self._to[SPOOL_BYTES].set(spool.size)
-        self._to[SPOOL_FULL].set(not spool.has_room)
-        self._to[CLOCK_BEHIND].set(spool.mark.behind())
+        self._metrics.set(SPOOL_BYTES, spool.size)
+        self._metrics.set(SPOOL_FULL, not spool.has_room)
+        self._metrics.set(CLOCK_BEHIND, spool.mark.behind())
         for one in spool.plans.values():
-            self._to[WAITING].labels(_label(one.plan)).set(one.waiting)
+            self._plans[one.plan.digest].set(WAITING, one.waiting)
 
     def turned(self, opened: int, newly_cut: int, batches: int) -> None:
-        self._to[BATCHES_WAITING].set(batches)
-        self._to[CONNECTIONS].set(opened)
-        self._to[CUT].inc(newly_cut)
+        self._metrics.set(BATCHES_WAITING, batches)
+        self._metrics.set(CONNECTIONS, opened)
+        self._metrics.inc(CUT, newly_cut)
 
     def ending(self, plans: int) -> None:
-        self._to[CERTIFICATES_ENDING].set(plans)
+        self._metrics.set(CERTIFICATES_ENDING, plans)
 
     def files(self, offered: int, refused: int, *, keys_refused: bool) -> None:
-        self._to[PLANS_OFFERED].set(offered)
-        self._to[PLANS_REFUSED].set(refused)
-        self._to[KEYS_REFUSED].set(keys_refused)
-
-
-def _label(plan: Plan) -> str:
-    return plan_name(plan.name, plan.digest)
+        self._metrics.set(PLANS_OFFERED, offered)
+        self._metrics.set(PLANS_REFUSED, refused)
+        self._metrics.set(KEYS_REFUSED, keys_refused)

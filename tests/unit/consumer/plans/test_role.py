@@ -15,8 +15,9 @@ from calmstream.broker.shared.broker import PlanBroker, SharedBroker
 from calmstream.broker.transport import Chunk, TopicSpec
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.common.health import RoleHealth, Verdict
+from calmstream.common.metrics import Metrics
 from calmstream.consumer.metrics import tally as m
-from calmstream.consumer.metrics.registry import Metrics, plan_label, plan_metrics
+from calmstream.consumer.metrics.registry import plan_label, plan_metrics
 from calmstream.consumer.plans.role import PlansRole, WorkerKind
 from calmstream.consumer.plans.served_plan import LONGEST_PAUSE, PlanState, ServedPlan
 from calmstream.consumer.runtime.config import TallyConfig
