@@ -12,6 +12,7 @@ import numpy as np
 
 from calmstream.broker.names import TopicNames
 from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.batch import Batch, encode_batch
@@ -45,7 +46,7 @@ def make_plan(**changes: Any) -> Plan:
         "k": 1,
         "method": "calm",
         "parameters": {},
-        "groups": (Group({"name": "grr", "cells": 4}, (View((0, 1)),), (1,)),),
+        "groups": (Group(standard("grr", "1", 4), (View((0, 1)),), (1,)),),
         "start": start,
         "expires": start + 3600,
         "window": 3600,

@@ -23,6 +23,7 @@ from benchmarks.attacks.attack import (
 )
 from calmstream import PlanRefused, Policy, read_device_plan
 from calmstream.common.errors import CalmstreamError
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.plan import Group
 from calmstream.estimators.view import View
 from calmstream.producer.device.store import FileStore, MemoryStore
@@ -41,7 +42,7 @@ ADDRESS_SPACE = 4 << 30  # bytes of address space of the process that reads a co
 READ_SECONDS, READ_BYTES = 1.0, 400 << 20
 """Largest time and additional memory that reading and answering a costly plan may take."""
 
-TEN = (Group({"name": "grr", "cells": 10}, (View((0,)),), (1,)),)
+TEN = (Group(standard("grr", "1", 10), (View((0,)),), (1,)),)
 """The groups of a plan that asks for the one attribute of `COLOUR`."""
 
 

@@ -10,7 +10,7 @@ from benchmarks.changes.batch import Windows
 from benchmarks.populations import population
 from calmstream.estimators import methods
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.mechanisms.registry import build, standard
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.methods.base import Request
 from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan import Group, Plan
@@ -36,8 +36,7 @@ def single_view(
 ) -> tuple[Group, ...]:
     """Return one group that reports the table of two attributes."""
     built = standard(mechanism, epsilon, domain.size(attributes))
-    spec = {"name": mechanism, "cells": built.cells, **built.parameters()}
-    return (Group(spec, (View(attributes),), (1,)),)
+    return (Group(built, (View(attributes),), (1,)),)
 
 
 def view_frequencies(domain: Domain, groups: Sequence[Group], codes: np.ndarray) -> list[Floats]:
@@ -60,7 +59,7 @@ def windows(
     """Draw windows of n reports each from the exact distribution of their tallies."""
     shares = np.array([s for g in groups for s in g.shares], np.float64)
     reports = generator.multinomial(n, shares / shares.sum(), size=draws)
-    views = tuple((build(g.mechanism, epsilon), v) for g in groups for v in g.views)
+    views = tuple((g.mechanism.at(epsilon), v) for g in groups for v in g.views)
     drawn = []
     for number, (mechanism, _) in enumerate(views):
         histograms = generator.multinomial(reports[:, number], frequencies[number])

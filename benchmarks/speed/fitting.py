@@ -73,7 +73,7 @@ def _numbers(repeats: int) -> Row:
     plan = local_plan(methods.get("noise-aware"), Request(domain, "1", USERS, 2))
     tallies = collect(plan, codes, np.random.SeedSequence(1), exact=True)
     without = Domain(tuple(Attribute(a.name, a.labels, a.other) for a in domain.attributes))
-    plain = PooledPilots(without, 2, plan.groups, plan.mechanisms)
+    plain = PooledPilots(without, 2, plan.groups)
     ours, categories = best(
         repeats,
         lambda: processor_seconds(lambda: NoiseAwareModel(plan, tallies)),

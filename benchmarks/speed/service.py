@@ -32,6 +32,7 @@ from calmstream.consumer.tally.folding.batch_ids import BatchIds, as_ids
 from calmstream.consumer.tally.folding.fold import PartitionFold
 from calmstream.consumer.tally.worker import TallyWorker
 from calmstream.estimators.domain import Domain
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.randomness import SystemRandomness
 from calmstream.estimators.view import View
@@ -55,7 +56,7 @@ class Case:
 def plan_of(case: Case) -> Plan:
     """Return a plan of one view whose first window is the present hour."""
     start = int(time.time()) // 3600 * 3600
-    spec = {"name": case.mechanism, "cells": 1 << case.bits}
+    mechanism = standard(case.mechanism, "1", 1 << case.bits)
     return Plan(
         name="bench",
         purpose="benchmark",
@@ -66,7 +67,7 @@ def plan_of(case: Case) -> Plan:
         k=2,
         method="calm",
         parameters={},
-        groups=(Group(spec, (View(tuple(range(case.bits))),), (1,)),),
+        groups=(Group(mechanism, (View(tuple(range(case.bits))),), (1,)),),
         start=start,
         expires=start + 7200,
         window=3600,

@@ -158,10 +158,10 @@ class Mechanism(ABC):
         """Return the mechanism with its recommended parameters; here it has none."""
         return cls(epsilon, cells)
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the JSON-ready parameters beyond epsilon and cells."""
-        names = [field.name for field in fields(self) if field.name not in ("epsilon", "cells")]
-        return {name: _json_ready(getattr(self, name)) for name in names}
+    def to_json(self) -> dict[str, Any]:
+        """Return the mechanism as in a plan: name, cells and parameters, without epsilon."""
+        names = [field.name for field in fields(self) if field.name != "epsilon"]
+        return {"name": self.name} | {name: _json_ready(getattr(self, name)) for name in names}
 
     @property
     def largest_count(self) -> int:

@@ -33,18 +33,13 @@ def names() -> list[str]:
     return sorted(_OURS.keys() | plugins.found(GROUP).keys())
 
 
-def spec(mechanism: Mechanism) -> dict[str, Any]:
-    """Return the mechanism as in a plan: name, cells and parameters, without epsilon."""
-    return {"name": mechanism.name, "cells": mechanism.cells, **mechanism.parameters()}
-
-
 def standard(name: str, epsilon: str, cells: int) -> Mechanism:
     """Return the named mechanism with its recommended parameters, for planning."""
     return _kind(name).standard(epsilon, cells)
 
 
 def build(document: Mapping[str, Any], epsilon: str) -> Mechanism:
-    """Build the mechanism that :func:`spec` describes."""
+    """Build the mechanism that `Mechanism.to_json` describes."""
     if not isinstance(document, Mapping):
         raise PlanError(f"a mechanism is an object with name and cells, got {document!r}")
     parameters = dict(document)

@@ -73,7 +73,7 @@ class NoiseAware:
             for view, share in zip(views, integer_shares(np.array(shares)), strict=True)
         ]
         groups = pack(assigned, request.max_groups, separate=False)
-        mechanisms = sorted({str(g.mechanism["name"]) for g in groups})
+        mechanisms = sorted({g.mechanism.name for g in groups})
         reason = [
             f"shares by expected posterior error: {describe(found)}",
             f"{' and '.join(mechanisms)} by table size",
@@ -134,7 +134,7 @@ def _without_signs_of_bits(plan: CollectionPlan) -> CollectionPlan:
     groups = tuple(replace(g, views=tuple(map(table, g.views))) for g in plan.groups)
     if groups == plan.groups:
         return plan
-    return PooledPilots(plan.domain, plan.k, groups, plan.mechanisms)
+    return PooledPilots(plan.domain, plan.k, groups)
 
 
 def _with_signs(found: ViewShares, request: Request) -> tuple[list[View], list[float]]:

@@ -14,7 +14,6 @@ import numpy as np
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.mechanisms.registry import build, spec
 from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan import Group
 from calmstream.estimators.plan.numbers import as_number
@@ -59,7 +58,7 @@ def pack(assigned: Sequence[Assigned], max_groups: int, *, separate: bool) -> tu
         for part in np.array_split(np.arange(len(own)), parts[mechanism]):
             members = [own[i] for i in part]
             shares = tuple(entry.share for entry in members)
-            groups.append(Group(spec(mechanism), tuple(e.view for e in members), shares))
+            groups.append(Group(mechanism, tuple(e.view for e in members), shares))
     return tuple(groups)
 
 
@@ -71,9 +70,9 @@ def require_views(method: str, views: int, what: str) -> None:
         )
 
 
-def statistic(groups: Sequence[Group], epsilon: str) -> str:
+def statistic(groups: Sequence[Group]) -> str:
     views = sum(len(group.views) for group in groups)
-    counters = sum(len(g.views) * build(g.mechanism, epsilon).width for g in groups)
+    counters = sum(len(g.views) * g.mechanism.width for g in groups)
     shared = "a group" if len(groups) == 1 else f"{len(groups):,} groups"
     return f"statistic: {counters:,} counters and {views:,} totals per window, in {shared}"
 

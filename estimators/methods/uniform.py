@@ -8,7 +8,6 @@ from typing import ClassVar
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import Marginal, uniform
 from calmstream.estimators.mechanisms.adaptive import adaptive
-from calmstream.estimators.mechanisms.registry import spec
 from calmstream.estimators.methods.base import Design, Request
 from calmstream.estimators.methods.packing import only_parameters
 from calmstream.estimators.plan import Group, Plan
@@ -24,7 +23,7 @@ class Uniform:
 
     def design(self, request: Request) -> Design:
         only_parameters(self.name, request.parameters)
-        mechanism = spec(adaptive(request.epsilon, request.domain.cardinalities[0]))
+        mechanism = adaptive(request.epsilon, request.domain.cardinalities[0])
         return Design(
             groups=(Group(mechanism, views=(View((0,)),), shares=(1,)),),
             parameters={},

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 import orjson
 
 from calmstream.common.errors import DomainError, PlanError
 from calmstream.estimators.domain import Domain
+from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.plan.group import Group, Guarantee
 from calmstream.estimators.plan.limits import PlanLimits
 from calmstream.estimators.plan.plan import FIELDS, PLAN_VERSION, Plan
@@ -51,9 +53,7 @@ def parse(raw: bytes) -> object:
     return document
 
 
-def plan_of(
-    document: object, check: Callable[[tuple[Group, ...], str], None] | None = None
-) -> Plan:
+def plan_of(document: object, check: Callable[[tuple[Group, ...]], None] | None = None) -> Plan:
     fields = _fields(document)
     try:
         domain = Domain.from_json(fields["domain"])
@@ -62,9 +62,9 @@ def plan_of(
     guarantee = read_object(fields["guarantee"], "guarantee", {"kind": str, "windows": int})
     method = read_object(fields["method"], "method", {"name": str, "parameters": dict})
     limits = read_object(fields["limits"], "limits", {"batch_reports": int, "batches": int})
-    groups = read_groups(fields["groups"], "groups")
+    groups = read_groups(fields["groups"], "groups", fields["epsilon"])
     if check is not None:
-        check(groups, fields["epsilon"])
+        check(groups)
     plan = Plan(
         **{name: fields[name] for name, kind in FIELDS.items() if kind in (int, str)},
         domain=domain,
@@ -106,19 +106,18 @@ def _optional(fields: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def read_groups(entries: object, where: str) -> tuple[Group, ...]:
+def read_groups(entries: object, where: str, epsilon: str) -> tuple[Group, ...]:
     if not isinstance(entries, list):
         raise PlanError(f"{where}: expected a list")
-    return _each(entries, where, _group)
+    return _each(entries, where, partial(_group, epsilon))
 
 
-def _group(entry: object, where: str) -> Group:
+def _group(epsilon: str, entry: object, where: str) -> Group:
     fields = read_object(entry, where, {"mechanism": dict, "views": list})
     pairs = _each(fields["views"], f"{where}.views", _view)
+    mechanism = build(fields["mechanism"], epsilon)
     try:
-        return Group(
-            fields["mechanism"], tuple(v for v, _ in pairs), tuple(share for _, share in pairs)
-        )
+        return Group(mechanism, tuple(v for v, _ in pairs), tuple(share for _, share in pairs))
     except PlanError as error:
         raise PlanError(f"{where}: {error}") from None
 

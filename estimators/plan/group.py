@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from calmstream.common.errors import PlanError
+from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.view import View
 
 MAX_SHARE = 1 << 32  # so that sums of shares fit in 64 bits
@@ -42,7 +42,7 @@ class Group:
     A device is assigned to a view with probability share / sum of all shares of the plan.
     """
 
-    mechanism: Mapping[str, Any]  # name, cells, parameters, for `mechanisms.registry.build`
+    mechanism: Mechanism
     views: tuple[View, ...]  # if there are two or more, a report states its view
     shares: tuple[int, ...]  # a positive integer per view
 
@@ -56,7 +56,13 @@ class Group:
     def share(self) -> int:
         return sum(self.shares)
 
+    def at(self, epsilon: str) -> Group:
+        """Return the group with this privacy loss of a report."""
+        if self.mechanism.epsilon == epsilon:
+            return self
+        return replace(self, mechanism=replace(self.mechanism, epsilon=epsilon))
+
     def to_json(self) -> dict[str, Any]:
         pairs = zip(self.views, self.shares, strict=True)
         views = [view.to_json() | {"share": share} for view, share in pairs]
-        return {"mechanism": dict(self.mechanism), "views": views}
+        return {"mechanism": self.mechanism.to_json(), "views": views}

@@ -15,7 +15,6 @@ import numpy as np
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.plan.document import read_groups
 from calmstream.estimators.plan.group import Group
 from calmstream.estimators.plan.plan import Plan
@@ -32,7 +31,10 @@ class PooledPilots:
     domain: Domain
     k: int
     groups: tuple[Group, ...]
-    mechanisms: tuple[Mechanism, ...]
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        return tuple(group.mechanism for group in self.groups)
 
 
 CollectionPlan = Plan | PooledPilots
@@ -47,10 +49,6 @@ class Earlier:
     epsilon: str  # Of one of its reports, decimal string
     groups: tuple[Group, ...]  # What it collected; all views are of kind ``cell``
     tallies: tuple[Tally, ...]  # Its counts, one per group
-
-    @property
-    def mechanisms(self) -> tuple[Mechanism, ...]:
-        return tuple(build(group.mechanism, self.epsilon) for group in self.groups)
 
     @property
     def reports(self) -> int:
@@ -88,22 +86,22 @@ def _read(entry: object, where: str, domain: Domain) -> Earlier:
         raise PlanError(f"{where}: expected an object with {', '.join(sorted(fields))}")
     if not all(isinstance(entry[name], str) for name in ("plan", "epsilon")):
         raise PlanError(f"{where}: plan and epsilon are strings")
-    groups = read_groups(entry["groups"], f"{where}.groups")
+    groups = read_groups(entry["groups"], f"{where}.groups", entry["epsilon"])
     tallies = entry["tallies"]
     if not isinstance(tallies, list) or len(tallies) != len(groups):
         raise PlanError(f"{where}.tallies: expected a list, one for each group")
     counted = []
     for g, (group, document) in enumerate(zip(groups, tallies, strict=True)):
-        mechanism = build(group.mechanism, entry["epsilon"])
-        _check(group, mechanism, domain, f"{where}.groups[{g}]")
+        _check(group, domain, f"{where}.groups[{g}]")
         try:
-            counted.append(Tally.from_json(document, len(group.views), mechanism.width))
+            counted.append(Tally.from_json(document, len(group.views), group.mechanism.width))
         except ValueError as error:
             raise PlanError(f"{where}.tallies[{g}]: {error}") from None
     return Earlier(entry["plan"], entry["epsilon"], groups, tuple(counted))
 
 
-def _check(group: Group, mechanism: Mechanism, domain: Domain, where: str) -> None:
+def _check(group: Group, domain: Domain, where: str) -> None:
+    mechanism = group.mechanism
     for view in group.views:
         try:
             view.check(domain)
@@ -124,12 +122,8 @@ def _check(group: Group, mechanism: Mechanism, domain: Domain, where: str) -> No
 def pool(
     plan: CollectionPlan, tallies: Sequence[Tally], earlier: Sequence[Earlier]
 ) -> tuple[PooledPilots, list[Tally]]:
-    pooled = PooledPilots(
-        plan.domain,
-        plan.k,
-        sum((one.groups for one in earlier), plan.groups),
-        sum((one.mechanisms for one in earlier), plan.mechanisms),
-    )
+    groups = sum((one.groups for one in earlier), plan.groups)
+    pooled = PooledPilots(plan.domain, plan.k, groups)
     return pooled, [*tallies, *(tally for one in earlier for tally in one.tallies)]
 
 
@@ -140,8 +134,8 @@ def after(
     own = Earlier(plan.digest, plan.epsilon, plan.groups, tuple(tallies))
     if not own.reports:
         raise PlanError(f"plan {plan.name}: nothing is counted yet, so there is nothing to learn")
-    for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True):
-        _check(group, mechanism, plan.domain, f"plan {plan.name}")
+    for group in plan.groups:
+        _check(group, plan.domain, f"plan {plan.name}")
     found = (*carried, own)
     check_size(found)
     return found

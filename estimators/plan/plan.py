@@ -19,7 +19,6 @@ from calmstream.common.errors import PlanError
 from calmstream.common.text import unseen
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.plan.group import Group, Guarantee
 from calmstream.estimators.plan.limits import STANDARD, PlanLimits, standard_limits
 from calmstream.estimators.plan.numbers import MAX_INTEGER, exact_numbers
@@ -125,6 +124,7 @@ class Plan:
             object.__setattr__(self, "lineage_epsilon", self.epsilon)
         self._check_names()
         object.__setattr__(self, "domain", self.domain.keyed(self.lineage))
+        object.__setattr__(self, "groups", tuple(g.at(self.epsilon) for g in self.groups))
         self._check_times()
         self._check_domain()
         self._check_bounds()
@@ -229,7 +229,8 @@ class Plan:
             raise PlanError(f"users: expected at most {MAX_INTEGER}")
         for g, group in enumerate(self.groups):
             where = f"groups[{g}].mechanism"
-            if exact_numbers(group.mechanism, where) != dict(group.mechanism):
+            document = group.mechanism.to_json()
+            if exact_numbers(document, where) != document:
                 raise PlanError(f"{where}: a mechanism has no fractions")
             if max(view.modulus for view in group.views) > MAX_MODULUS:
                 raise PlanError(f"groups[{g}]: a modulus is at most {MAX_MODULUS}")
@@ -275,7 +276,7 @@ class Plan:
 
     @cached_property
     def mechanisms(self) -> tuple[Mechanism, ...]:
-        return tuple(build(group.mechanism, self.epsilon) for group in self.groups)
+        return tuple(group.mechanism for group in self.groups)
 
     @property
     def windows(self) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.marginal import Marginal, flagged
-from calmstream.estimators.mechanisms.registry import spec, standard
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.methods.base import Design, Request
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.tally import Tally
@@ -32,7 +32,7 @@ class OneWay:
         if request.parameters:
             raise PlanError("method one-way has no parameters")
         groups = tuple(
-            Group(spec(standard("one-cell", request.epsilon, labels)), (View((place,)),), (1,))
+            Group(standard("one-cell", request.epsilon, labels), (View((place,)),), (1,))
             for place, labels in enumerate(request.domain.cardinalities)
         )
         return Design(groups, {}, ("one attribute a device",))

@@ -12,7 +12,6 @@ from collections.abc import Collection
 import numpy as np
 
 from calmstream.common.errors import PlanError
-from calmstream.estimators.mechanisms.registry import build
 from calmstream.estimators.plan import MAX_GROUPS, Group, Plan
 from calmstream.estimators.plan.document import parse, plan_of
 from calmstream.estimators.wire.batch import MAX_BATCH_BYTES, RESERVED_BYTES
@@ -121,10 +120,10 @@ def _check_numbers(document: object) -> None:
         raise PlanError(f"{views:,} views; a device reads {MAX_VIEWS:,}")
 
 
-def _check_work(groups: tuple[Group, ...], epsilon: str) -> None:
+def _check_work(groups: tuple[Group, ...]) -> None:
     hashes = comparisons = 0
     for g, group in enumerate(groups):
-        work = build(group.mechanism, epsilon).report_work
+        work = group.mechanism.report_work
         views = len(str(len(group.views)))
         _limit(g, "bytes", work.bytes + views, MAX_REPORT_BYTES)
         _limit(g, "random bytes", work.random_bytes, MAX_RANDOM_BYTES)

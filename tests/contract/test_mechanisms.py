@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.mechanisms.registry import build, names, spec, standard
+from calmstream.estimators.mechanisms.registry import build, names, standard
 from calmstream.estimators.randomness import SeededRandomness
 from tests.support.mechanisms import (
     EXAMPLES,
@@ -97,7 +97,7 @@ def test_the_most_that_a_report_adds_to_a_counter_is_stated_exactly(key: str) ->
 @each_example
 def test_the_spec_is_json_and_builds_the_same_mechanism(key: str) -> None:
     mechanism = example(key, "0.7")
-    document = spec(mechanism)
+    document = mechanism.to_json()
     assert document == EXAMPLES[key]
     assert build(json.loads(json.dumps(document)), "0.7") == mechanism
 

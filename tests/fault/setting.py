@@ -108,7 +108,7 @@ def plan(name: str = "fault-test") -> Plan:
         10,
         WINDOWS,
         domain=Domain.binary(6),
-        groups=(Group({"name": "grr", "cells": CELLS}, (view,), (1,)),),
+        groups=(Group(GRR("1", CELLS), (view,), (1,)),),
         marginals=(view.attributes,),
         grace=4,
         skew=3,

@@ -76,13 +76,13 @@ def test_a_batch_is_read_as_it_was_sent(group: int, n: int) -> None:
 @pytest.mark.parametrize("sizes", [(255,), (256,), (257,), (256, 256), (256, 257)])
 def test_an_integer_takes_the_fewest_bytes_that_hold_the_largest(sizes: tuple[int, ...]) -> None:
     cells = math.prod(sizes)
-    spec = registry.spec(registry.standard("grr", "1", cells))
+    mechanism = registry.standard("grr", "1", cells)
     domain = Domain.from_json(
         [{"name": str(j), "labels": [str(i) for i in range(n)]} for j, n in enumerate(sizes)]
     )
     view = View(tuple(range(len(sizes))))
     plan = replace(
-        PLAN, domain=domain, k=1, marginals=((0,),), groups=(Group(spec, (view,), (1,)),)
+        PLAN, domain=domain, k=1, marginals=((0,),), groups=(Group(mechanism, (view,), (1,)),)
     )
     values = np.array([0, 1, cells - 2, cells - 1])
     raw = encode_batch(plan, 0, Batch(0, 4, None, {"v": values}))

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calmstream.common.errors import Reason, Rejection
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.plan import Group
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.view import View
@@ -25,7 +26,7 @@ PLAN = replace(
     make_plan(),
     groups=(
         make_plan().groups[0],
-        Group({"name": "oue", "cells": 12}, (View((0, 1)),), (3,)),
+        Group(standard("oue", "1", 12), (View((0, 1)),), (3,)),
         make_plan().groups[2],
     ),
 )

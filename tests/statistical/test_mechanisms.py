@@ -185,7 +185,7 @@ def test_the_sketch_given_its_hashes_is_off_by_their_collisions_only() -> None:
     sketch = example("hadamard-sketch-5", "1")
     places = sketch.places  # type: ignore[attr-defined]
     shared = (places[:, :, None] == places[:, None, :]).mean(axis=0)
-    w = sketch.parameters()["buckets"]
+    w = sketch.to_json()["buckets"]
     estimates = np.array([sketch.estimate(t, 1) for t in output_tallies(sketch)])
     expected = w / (w - 1) * (shared - 1 / w)
     assert np.allclose(matrix(sketch) @ estimates, expected, atol=1e-12)

@@ -84,7 +84,7 @@ def codes(mechanism: Mechanism, reports: Reports) -> Array:
 
 def possible_codes(mechanism: Mechanism) -> list[int]:
     if mechanism.name == "subset-selection":
-        size = mechanism.parameters()["size"]
+        size = mechanism.to_json()["size"]
         return sorted(sum(1 << c for c in s) for s in combinations(range(mechanism.cells), size))
     total = 1
     for column in mechanism.columns:

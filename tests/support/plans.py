@@ -9,12 +9,13 @@ import numpy as np
 
 from calmstream.estimators import methods, planning
 from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.methods.base import Design, Request
 from calmstream.estimators.plan import MAX_GROUPS, Group, Guarantee, Plan
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 
-PAIR_GROUP = Group({"name": "grr", "cells": 4}, (View((0, 1)),), (1,))
+PAIR_GROUP = Group(standard("grr", "1", 4), (View((0, 1)),), (1,))
 """The group of `pair_plan`: the first two attributes by randomised response."""
 COLLECTED = [name for name in methods.names() if not methods.get(name).baseline]
 """The methods whose plans devices can report under."""

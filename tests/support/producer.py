@@ -14,6 +14,7 @@ from calmstream.broker.transport import Headers, Partition, Record
 from calmstream.common.clock import wall_clock
 from calmstream.common.errors import CalmstreamError, RecoverableError
 from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.randomness import Randomness
 from calmstream.estimators.tally import Tally
@@ -47,10 +48,10 @@ def make_plan(
     with shares 1 and 2.
     """
     groups = (
-        Group({"name": "grr", "cells": 12}, (View((0, 1)),), (5,)),
-        Group({"name": "oue", "cells": 8}, (View((1, 2)),), (3,)),
+        Group(standard("grr", "1", 12), (View((0, 1)),), (5,)),
+        Group(standard("oue", "1", 8), (View((1, 2)),), (3,)),
         Group(
-            {"name": "grr", "cells": 2},
+            standard("grr", "1", 2),
             (View((0,), "parity", (1,)), View((1, 2), "parity", (2, 1))),
             (1, 2),
         ),

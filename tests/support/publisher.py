@@ -29,6 +29,7 @@ from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.publish.session import PublishingSession
 from calmstream.consumer.subscribe.assembler import Snapshot, SnapshotAssembler
 from calmstream.estimators.domain import Domain
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
@@ -66,7 +67,7 @@ def published_plan(
     are published.
     """
     pairs = ((0, 1), (1, 2), (0, 2))
-    made = (Group({"name": "grr", "cells": 4}, (View(pairs[g % 3]),), (1,)) for g in range(groups))
+    made = (Group(standard("grr", "1", 4), (View(pairs[g % 3]),), (1,)) for g in range(groups))
     own = {"domain": Domain.binary(3), "groups": tuple(made), "marginals": ((0,), (0, 1))}
     return pair_plan(name, start, window, windows, **{**own, "partitions": 2, **changes})
 

@@ -17,6 +17,7 @@ from calmstream.common.errors import Reason, Rejection
 from calmstream.consumer.tally.folding.batch_ids import ID_BYTES, BatchIds
 from calmstream.consumer.tally.folding.decode import ChunkOutcome
 from calmstream.consumer.tally.folding.fold import PartitionFold
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.batch import TICK, Batch, encode_batch
@@ -44,7 +45,7 @@ def small_plan(
     A packed group has two views instead of one.
     """
     first = (View((0, 1)), View((2, 3))) if packed else (View((0, 1)),)
-    group = Group({"name": "grr", "cells": 4}, first, (1,) * len(first))
+    group = Group(standard("grr", "1", 4), first, (1,) * len(first))
     own = {"groups": (group,) * groups, "grace": 3, "skew": 2}
     return pair_plan("tally-test", start, window, windows, **(own | changes))
 

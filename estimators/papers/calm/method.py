@@ -75,7 +75,7 @@ def _reason(size: Size, groups: Sequence[Group], request: Request, theta: float)
         if size.complete
         else f"balanced over the attributes; tables of more than {size.l} are reconstructed"
     )
-    oracles = sorted({str(g.mechanism["name"]).upper() for g in groups})
+    oracles = sorted({g.mechanism.name.upper() for g in groups})
     lines = [
         f"m = {size.m} views of l = {size.l} of {d} attributes (Algorithm 1): {covered}",
         (

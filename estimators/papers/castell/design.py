@@ -10,7 +10,6 @@ from typing import Any, ClassVar, TypeVar
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.mechanisms.registry import spec
 from calmstream.estimators.methods.base import Design, Request
 from calmstream.estimators.methods.packing import only_parameters
 from calmstream.estimators.numerics.subsets import elementary
@@ -99,7 +98,7 @@ def product_group(
     mechanism = ProductGRR(
         request.epsilon, domain.size(), domain.cardinalities, tuple(blocks), tuple(tables)
     )
-    return Group(spec(mechanism), (view,), (1,)), mechanism
+    return Group(mechanism, (view,), (1,)), mechanism
 
 
 def loss_reason(mechanism: ProductGRR) -> str:

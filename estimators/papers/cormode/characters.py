@@ -96,6 +96,6 @@ class Characters(CoefficientMethod):
         reasons = (
             f"{known} at most {k} attributes",
             f"{listed}; {request.users / len(views):,.0f} reports each on average",
-            statistic(groups, request.epsilon),
+            statistic(groups),
         )
         return Design(groups, {}, reasons)

@@ -16,7 +16,7 @@ from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import MAX_COVARIANCE_CELLS
 from calmstream.estimators.mechanisms.adaptive import adaptive
 from calmstream.estimators.mechanisms.base import Covariance, Mechanism
-from calmstream.estimators.mechanisms.registry import spec, standard
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.methods.base import Design, Request
 from calmstream.estimators.methods.packing import only_parameters, statistic
 from calmstream.estimators.numerics import Counts, Floats
@@ -61,10 +61,10 @@ class FullDomain:
                 f"{self.limit:,} are collected: use fewer attributes, or a method of small views"
             )
         mechanism = self.oracle(request.parameters, request.epsilon, cells)
-        groups = (Group(spec(mechanism), (View(tuple(range(len(domain)))),), (1,)),)
+        groups = (Group(mechanism, (View(tuple(range(len(domain)))),), (1,)),)
         reason = (
             f"{mechanism.name.upper()} on all {cells:,} values of a record; a marginal sums cells",
-            statistic(groups, request.epsilon),
+            statistic(groups),
         )
         return Design(groups, {}, reason)
 

@@ -61,7 +61,7 @@ def _design(request: Request, views: Sequence[View], shares: Sequence[int], reas
     each = request.users / len(views)
     lines = (
         f"{reason}; one sign by randomised response; {each:,.0f} reports each on average",
-        statistic(groups, request.epsilon),
+        statistic(groups),
     )
     return Design(groups, {}, lines)
 

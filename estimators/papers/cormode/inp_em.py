@@ -55,7 +55,7 @@ class InpEM(BlockMethod):
             raise PlanError(f"parameter stop must be one of {', '.join(STOP)}, got {stop!r}")
         design = super().design(request)
         *reason, recovery = design.reason
-        reason += [f"{recovery}{STOP[stop]}", statistic(design.groups, request.epsilon)]
+        reason += [f"{recovery}{STOP[stop]}", statistic(design.groups)]
         return replace(design, parameters={"stop": stop}, reason=tuple(reason))
 
     def fit(  # type: ignore[override]  # other tables of the same counters

@@ -75,7 +75,7 @@ class MarginalViews:
         reason = (
             f"all {views:,} tables of {k} attributes, one per device; {each:,} reports a table",
             f"{' and '.join(sorted({m.name.upper() for m in mechanisms}))} by table size",
-            statistic(groups, request.epsilon),
+            statistic(groups),
         )
         return Design(groups, {}, reason)
 

@@ -17,7 +17,6 @@ from calmstream.common.errors import InvalidInput
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import Marginal, flagged, uniform
 from calmstream.estimators.mechanisms.base import Reports
-from calmstream.estimators.mechanisms.registry import spec
 from calmstream.estimators.methods.base import Design, Request
 from calmstream.estimators.methods.packing import number_parameter, only_parameters
 from calmstream.estimators.numerics import Floats
@@ -51,7 +50,7 @@ class LoPub:
         tables, kept = choose_tables(domain, request.k, options)
         view, axes = record_view(domain), domain.cardinalities
         mechanism = BloomRR(request.epsilon, domain.size(), axes, bits, hashes, tables)
-        group = Group(spec(mechanism), (view,), (1,))
+        group = Group(mechanism, (view,), (1,))
         reason = (
             f"{len(domain)} Bloom filters of {bits} bits and {hashes} hashes",
             f"two records differ in at most {mechanism.distance} bits, which share epsilon evenly",

@@ -94,7 +94,7 @@ assert np.allclose((each.T * weight) @ each - np.outer(f, f),
                    np.diag(stated.diagonal) - stated.factors @ stated.factors.T)
 drawn = own.draw_tally(np.full(3, 200_000), np.random.default_rng(1))
 assert abs(own.estimate(drawn, 600_000) - 1 / 3).max() < 0.02
-assert own.parameters() == {}
+assert own.to_json() == {"name": "one-cell", "cells": 3}
 assert own.variance(10, f).min() > 0
 """
 

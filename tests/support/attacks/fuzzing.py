@@ -41,10 +41,10 @@ def plan_of() -> Plan:
     names = [name for name in registry.names() if _possible(name)]
     groups = []
     for place, name in enumerate(names):
-        spec = registry.spec(registry.standard(name, "1", 4))
+        mechanism = registry.standard(name, "1", 4)
         count = 2 if name == names[-1] else 1
         of_group = tuple(View(views[(place + i) % 6]) for i in range(count))
-        groups.append(Group(spec, of_group, (1,) * len(of_group)))
+        groups.append(Group(mechanism, of_group, (1,) * len(of_group)))
     return pair_plan("fuzz", 1_700_000_000, 10, 4, groups=tuple(groups))
 
 

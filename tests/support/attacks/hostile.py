@@ -146,7 +146,7 @@ def lies(plan: Plan, group: int, period: int) -> dict[str, Row]:
 
     The plan has one view in each group, by GRR.
     """
-    bound = plan.groups[group].mechanism["cells"]
+    bound = plan.groups[group].mechanism.cells
     width = next(w for w in (1, 2, 4, 8) if bound <= 256**w)
 
     def row(cells: list[int] | None = None, key: bytes | None = None, **changed: Any) -> Row:

@@ -12,6 +12,7 @@ from random import Random
 
 from calmstream.common.errors import FatalError, RecoverableError
 from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.batch import decode_batch
@@ -40,7 +41,7 @@ def counting_plan(window: int = 60, grace: int = 40, windows: int = 4, start: in
         window,
         windows,
         domain=Domain((Attribute("a", labels), Attribute("b", labels))),
-        groups=(Group({"name": "grr", "cells": LABELS**2}, (View((0, 1)),), (1,)),),
+        groups=(Group(standard("grr", "1", LABELS**2), (View((0, 1)),), (1,)),),
         grace=grace,
         skew=2,
     )

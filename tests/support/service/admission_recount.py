@@ -84,7 +84,7 @@ class Recount:
         if record.key is None and record.value == TICK:
             return
         _require(not record.damaged, "undecodable")
-        bound = self.plan.groups[self.group].mechanism["cells"]
+        bound = self.plan.groups[self.group].mechanism.cells
         found = read(self.plan.digest, self.group, bound, record.key, record.value)
         _require(not found.problem, found.problem)
         cells, key, period = found.cells, record.key or b"", found.period

@@ -19,6 +19,7 @@ import numpy as np
 from kafka import KafkaProducer
 
 from calmstream.broker.names import TopicNames
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.snapshot import Kind
@@ -50,7 +51,7 @@ def ordeal_plan(window: int, grace: int) -> Plan:
         86_400 // window,
         lineage=secrets.token_hex(16),
         epsilon="2",
-        groups=tuple(Group({"name": "grr", "cells": 4}, (View(v),), (1,)) for v in views),
+        groups=tuple(Group(standard("grr", "1", 4), (View(v),), (1,)) for v in views),
         users=1_000_000,
         grace=grace,
         skew=5,

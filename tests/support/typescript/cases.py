@@ -18,7 +18,7 @@ from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.draws import _coin_table
 from calmstream.estimators.hashed import Hashed
 from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.mechanisms.registry import build
+from calmstream.estimators.mechanisms.registry import build, standard
 from calmstream.estimators.plan import Group, Guarantee, Plan
 from calmstream.estimators.view import View
 from calmstream.producer.device.assignment import place
@@ -122,7 +122,7 @@ def _hashed() -> Plan:
     views = tuple(View((j,)) for j in range(1, 11))
     domain = Domain.from_json([{"name": "häufig 0", "labels": ["0", "1", "2", "3"]}, text])
     plan = _plan("grr", {"cells": 2}, _labelled([2]), "1", once=False)
-    asked = Group({"name": "grr", "cells": 5}, views, (10,) * 10)
+    asked = Group(standard("grr", "1", 5), views, (10,) * 10)
     return replace(plan, domain=domain, groups=(plan.groups[1], asked))
 
 
@@ -145,11 +145,11 @@ def _labelled(cardinalities: Sequence[int]) -> Domain:
 
 def _plan(name: str, fields: Document, domain: Domain, epsilon: str, *, once: bool) -> Plan:
     views = _views(domain, tuple(range(1, len(domain))), int(fields["cells"]))
-    group = Group({"name": name, **fields}, views, tuple(range(1, len(views) + 1)))
+    group = Group(build({"name": name, **fields}, epsilon), views, tuple(range(1, len(views) + 1)))
     return Plan(
         name="conformance", purpose="testing", owner="tests", lineage="5d0f2c9b" * 4,
         domain=domain, epsilon=epsilon, k=1, method="calm", parameters={},
-        groups=(group, Group({"name": "grr", "cells": 4}, (View((0,)),), (1,))),
+        groups=(group, Group(standard("grr", "1", 4), (View((0,)),), (1,))),
         start=1_700_000_000, expires=1_700_000_000 + 40 * WINDOW, window=WINDOW, users=100,
         marginals=((0,),), guarantee=Guarantee() if once else Guarantee("w-event", 4),
     )  # fmt: skip
@@ -246,7 +246,7 @@ def cases(name: str, count: int, seed: int) -> Iterator[tuple[dict[str, Any], by
 
 
 def _rare(plan: Plan) -> tuple[list[int], list[int]]:
-    mechanism = build(plan.groups[0].mechanism, plan.epsilon)
+    mechanism = plan.mechanisms[0]
     return rare_words(mechanism), rare_digits(mechanism)
 
 

@@ -15,6 +15,7 @@ from calmstream import estimators
 from calmstream.common.errors import DomainError, PlanError
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.hashed import Hashed, text_bytes
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.plan import Group
 from calmstream.estimators.plan.document import plan_of
 from calmstream.estimators.randomness import SeededRandomness
@@ -134,9 +135,9 @@ def test_every_method_leaves_it_to_the_plan(method: str) -> None:
 def test_plans_with_other_views_of_hashes_are_refused() -> None:
     plan, _ = draft(domain())
     document = plan.to_json()
-    hashed = Group({"name": "grr", "cells": 10}, (View((1,)),), (1,)).to_json()
-    two = Group({"name": "grr", "cells": 100}, (View((1, 2)),), (1,)).to_json()
-    parity = Group({"name": "grr", "cells": 2}, (View((1,), "parity", (1,)),), (1,)).to_json()
+    hashed = Group(standard("grr", "1", 10), (View((1,)),), (1,)).to_json()
+    two = Group(standard("grr", "1", 100), (View((1, 2)),), (1,)).to_json()
+    parity = Group(standard("grr", "1", 2), (View((1,), "parity", (1,)),), (1,)).to_json()
     first = document["groups"][0]
     for groups in ([hashed, first], [first, two], [first, parity], [hashed]):
         with pytest.raises(PlanError, match="groups"):

@@ -17,6 +17,7 @@ from calmstream.common.errors import InvalidInput, RecoverableError
 from calmstream.consumer.sink.target import Target
 from calmstream.consumer.subscribe.assembler import SetId, Snapshot, above
 from calmstream.estimators.domain import Attribute, Domain
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.view import View
 from calmstream.estimators.wire.snapshot import Kind, MarginalRecord
@@ -114,7 +115,7 @@ ODD_PLAN = pair_plan(
     1,
     domain=Domain((Attribute('na"me\\{}', tuple(ODD)), Attribute("many", tuple(MANY)))),
     k=1,
-    groups=(Group({"name": "grr", "cells": len(ODD)}, (View((0,)),), (1,)),),
+    groups=(Group(standard("grr", "1", len(ODD)), (View((0,)),), (1,)),),
     marginals=((0,), (1,)),
 )
 

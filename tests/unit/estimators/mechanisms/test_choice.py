@@ -35,7 +35,7 @@ def test_the_recommended_subset_size_is_the_best_of_all(epsilon: str, cells: int
     ("epsilon", "buckets"), [("0.01", 2), ("0.2", 2), ("0.5", 3), ("1", 4), ("2", 8)]
 )
 def test_local_hashing_takes_round_e_plus_one_buckets(epsilon: str, buckets: int) -> None:
-    assert standard("olh", epsilon, 64).parameters()["buckets"] == buckets
+    assert standard("olh", epsilon, 64).to_json()["buckets"] == buckets
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

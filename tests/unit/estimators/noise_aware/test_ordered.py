@@ -116,7 +116,7 @@ def test_an_order_lowers_the_error_of_pairs() -> None:
     ordered = Domain(
         tuple(replace(a, kind=Ordered() if a.cardinality > 2 else None) for a in domain.attributes)
     )
-    pooled = PooledPilots(ordered, 2, plan.groups, plan.mechanisms)
+    pooled = PooledPilots(ordered, 2, plan.groups)
     plain, smooth = NoiseAwareModel(plan, tallies), NoiseAwareModel(pooled, tallies)
     for attributes in ((0, 1), (0, 2), (1, 2)):
         true = truth(domain, codes, attributes)

@@ -84,7 +84,7 @@ def test_estimates_of_bits_are_means_over_all_views_by_inverse_variance() -> Non
     tallies = [t for plan in plans for t in tallies_of(plan, codes, 1)]
     tallies[0].n[0] = 0  # no report on this view
     groups = tuple(group for plan in plans for group in plan.groups)
-    pooled = PooledPilots(domain, 2, groups, tuple(m for plan in plans for m in plan.mechanisms))
+    pooled = PooledPilots(domain, 2, groups)
     sums: dict[tuple[int, ...], list[float]] = {}
     for group, mechanism, tally in zip(pooled.groups, pooled.mechanisms, tallies, strict=True):
         for view, n, counts in zip(group.views, tally.n.tolist(), tally.counts, strict=True):

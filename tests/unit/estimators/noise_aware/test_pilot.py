@@ -10,6 +10,7 @@ import pytest
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.kinds import Ordered
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.methods.noise_aware import NoiseAware
 from calmstream.estimators.noise_aware.design import PriorScales, learn_scales
 from calmstream.estimators.noise_aware.layout import Layout
@@ -174,7 +175,7 @@ def test_the_sign_of_a_bit_is_its_table(kind: Ordered | None) -> None:
     domain = Domain(tuple(Attribute(name, ("0", "1"), None, kind) for name in "ab"))
     plan, _ = draft(domain, "1", 40_000, 2, "noise-aware")
     alone = [View((0,)), View((0,), "parity", (1,))]
-    groups = [Group({"name": "grr", "cells": 2}, (view,), (plan.total_share,)) for view in alone]
+    groups = [Group(standard("grr", "1", 2), (view,), (plan.total_share,)) for view in alone]
     table, sign = (replace(plan, groups=(*plan.groups, group)) for group in groups)
     codes = (np.random.default_rng(1).random((40_000, 2)) < [0.2, 0.6]).astype(np.uint16)
     counted = tallies_of(table, codes, 2)

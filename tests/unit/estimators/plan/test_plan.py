@@ -9,6 +9,7 @@ import pytest
 
 from calmstream.common.errors import PlanError
 from calmstream.estimators.domain import Domain
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.document import MAX_PLAN_BYTES, read_plan
 from calmstream.estimators.view import View
@@ -117,7 +118,7 @@ def test_a_huge_document_is_not_parsed() -> None:
 
 def test_a_state_record_beyond_the_limit_is_refused() -> None:
     cells = 1 << 20
-    group = Group({"name": "oue", "cells": cells}, (View(tuple(range(20))),), (1,))
+    group = Group(standard("oue", "1", cells), (View(tuple(range(20))),), (1,))
     with pytest.raises(PlanError, match="state record could reach"):
         Plan(
             name="big", purpose="", owner="", lineage="0" * 32, domain=Domain.binary(20),

@@ -11,6 +11,7 @@ import pytest
 
 from calmstream import MemoryStore
 from calmstream.estimators.domain import Domain
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.limits import STANDARD
 from calmstream.estimators.randomness import SeededRandomness
@@ -35,7 +36,7 @@ RANDOM = None  # the value has no code: the device draws one
 
 def plan_about(j: int) -> Plan:
     cells = DOMAIN.cardinalities[j]
-    group = Group({"name": "grr", "cells": cells}, (View((j,)),), (1,))
+    group = Group(standard("grr", "1", cells), (View((j,)),), (1,))
     return replace(
         make_plan(epsilon="16"), domain=DOMAIN, groups=(group,), marginals=((j,),), limits=STANDARD
     )

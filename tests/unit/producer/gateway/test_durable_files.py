@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from calmstream.common.errors import FatalError
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.plan import Group
 from calmstream.estimators.view import View
 from calmstream.producer.gateway.durable.entries import SpoolEntry
@@ -170,7 +171,7 @@ NUMBER, BITS = (0, (3,)), (0, (bytes(LABELS**2 // 8),))
 
 
 def test_reports_of_all_groups_look_alike(tmp_path: Path) -> None:
-    grr, oue = ({"name": "grr", "cells": LABELS**2}, {"name": "oue", "cells": LABELS**2})
+    grr, oue = (standard(name, "1", LABELS**2) for name in ("grr", "oue"))
     groups = (Group(grr, (View((0, 1)),), (1,)), Group(oue, (View((0, 1)),), (1,)))
     plan = replace(counting_plan(), groups=groups)
     clock = ManualClock(START * 1000)

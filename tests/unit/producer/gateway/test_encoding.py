@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from calmstream.estimators.domain import Domain
+from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.plan.limits import PlanLimits
 from calmstream.estimators.randomness import SeededRandomness, SystemRandomness
@@ -62,7 +63,7 @@ def test_equal_words_are_drawn_again() -> None:
 
 
 def wide_plan(mechanism: str) -> Plan:
-    group = Group({"name": mechanism, "cells": 4096}, (View(tuple(range(12))),), (1,))
+    group = Group(standard(mechanism, "1", 4096), (View(tuple(range(12))),), (1,))
     return replace(
         make_plan(),
         domain=Domain.binary(12),
