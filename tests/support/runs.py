@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from typing import Any
 
 
@@ -21,3 +22,7 @@ def ran(
     shown = f"{done.args}\n{done.stdout[-6000:]}{done.stderr[-3000:]}"
     assert code is None or done.returncode == code, shown
     return done
+
+
+def python(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    return ran(sys.executable, *words, **options)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.runs import ran
+from tests.support.runs import python, ran
 
 ROOT = Path(__file__).parents[2]
 
@@ -69,9 +69,9 @@ def _checked_out(source: Path, commit: str) -> None:
 
 def installed(built: Path, folder: Path) -> Path:
     """Install a wheel into an environment with this one's dependencies; return its program."""
-    ran(sys.executable, "-m", "venv", "--without-pip", folder, seconds=120)
+    python("-m", "venv", "--without-pip", folder, seconds=120)
     install = ["--python", folder / "bin" / "python", "install", "--quiet", "--no-deps", built]
-    ran(sys.executable, "-m", "pip", *install, seconds=120)
+    python("-m", "pip", *install, seconds=120)
     (site,) = folder.glob("lib/python*/site-packages")
     (site / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return folder / "bin" / "calmstream"

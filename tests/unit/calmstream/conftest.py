@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,12 +19,6 @@ class Done(NamedTuple):
     code: int
     out: str
     err: str
-
-
-def python(*words: str, check: bool = False, **more: Any) -> subprocess.CompletedProcess[str]:
-    """Run Python in a process of its own."""
-    ours: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 60}
-    return subprocess.run([sys.executable, *words], check=check, **(ours | more))
 
 
 Command = Callable[..., Done]

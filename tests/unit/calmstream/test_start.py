@@ -5,12 +5,12 @@ from textwrap import dedent
 import pytest
 
 import calmstream
-from tests.unit.calmstream.conftest import python
+from tests.support.runs import python
 
 
 def loaded(statement: str) -> set[str]:
     script = f"{statement}\nimport sys\nprint(*sys.modules)"
-    return set(python("-c", script, check=True).stdout.split())
+    return set(python("-c", script).stdout.split())
 
 
 def test_the_public_names_are_loaded_when_they_are_used() -> None:
@@ -59,5 +59,5 @@ def test_threads_that_still_compute_do_not_abort_the_end_of_a_command() -> None:
         command.run()
     """
     for _ in range(3):
-        done = python("-c", dedent(script))
-        assert (done.returncode, done.stdout, done.stderr) == (5, "done\n", "")
+        done = python("-c", dedent(script), code=5)
+        assert (done.stdout, done.stderr) == ("done\n", "")

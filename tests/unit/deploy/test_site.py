@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 import calmstream
 from calmstream.cli import COMMANDS
 from tests.support.docs import ROOT
-from tests.support.runs import ran
+from tests.support.runs import python
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +22,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of the site; a link or an anchor that leads nowhere fails the build."""
     folder = tmp_path_factory.mktemp("site")
     words = ["-m", "mkdocs", "--quiet", "build", "--site-dir", folder]
-    ran(sys.executable, *words, seconds=300, cwd=ROOT)
+    python(*words, seconds=300, cwd=ROOT)
     return folder
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,7 +16,7 @@ from kafka.net.transport import KafkaTCPTransport
 
 from calmstream.broker.kafka.client_repairs.connections import close_failed_connections
 from tests.support.ports import free_port
-from tests.support.runs import ran
+from tests.support.runs import python
 
 DEADLINE = 60.0
 LIMIT_SECONDS = 1.0  # enough for a starved client to try at all
@@ -194,4 +193,4 @@ def test_without_the_repair_a_thread_is_left(make: Callable[..., Any], address: 
 
 
 def test_a_service_can_try_for_ever(address: str) -> None:
-    assert ran(sys.executable, "-c", ATTEMPTS, address).stdout.split() == ["0", "0"]
+    assert python("-c", ATTEMPTS, address).stdout.split() == ["0", "0"]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
-from tests.support.runs import ran
+from tests.support.runs import python
 
 # In a process of its own, since the setting is for good; on a thread, as a worker's buffers are.
 PROGRAM = """
@@ -33,7 +31,7 @@ thread.join()
 
 
 def faults(how: str) -> int:
-    run = ran(sys.executable, "-c", PROGRAM, how, code=None)
+    run = python("-c", PROGRAM, how, code=None)
     if "not glibc" in run.stderr:
         pytest.skip("not glibc: there is nothing to set")
     assert run.returncode == 0, run.stderr

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from tests.support.producer import START
-from tests.support.runs import ran
+from tests.support.runs import python
 from tests.support.signed import Operator
 from tests.support.wheels import service_modules
 
@@ -35,7 +34,7 @@ def loaded(script: str, *arguments: str) -> dict[str, int]:
         "\n    if name.partition('.')[0] == 'calmstream':"
         "\n        print(name, module.__file__)"
     )
-    done = ran(sys.executable, "-c", script, *arguments, seconds=120, cwd=ROOT)
+    done = python("-c", script, *arguments, seconds=120, cwd=ROOT)
     pairs = (line.split(maxsplit=1) for line in done.stdout.splitlines())
     return {name: len(Path(file).read_text().splitlines()) for name, file in pairs}
 
