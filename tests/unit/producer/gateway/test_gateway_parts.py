@@ -94,6 +94,13 @@ def test_only_plans_of_trusted_roots_are_offered(tmp_path: Path) -> None:
     assert "strange.json" in lenient.refused, "a signature of nobody known is worse than none"
 
 
+def test_a_plan_that_the_least_batch_does_not_fit_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_bytes(make_plan().to_bytes())
+    directory = plan_folder(tmp_path, [], GatewaySettings(min_batch=501), allow_unsigned=True)
+    assert offered(directory) == set()
+    assert "expected at most 500, half of the batch size" in directory.refused["plan.json"]
+
+
 def test_every_setting_stands_on_the_page() -> None:
     named = set(re.findall(r"`CALMSTREAM_([A-Z_]+)`", PAGE))
     assert variables(GatewaySettings) <= {f"CALMSTREAM_{name}" for name in named}
