@@ -23,10 +23,7 @@ from tests.support.tally import START
 from tests.support.tally_bench import Stage
 
 DEVICES = 3000
-PARAMETERS = {
-    "inp-em": {"stop": "likelihood"},
-    "rr-ind-joint": {"tables": [["a0", "a1"]]},
-}
+PARAMETERS = {"inp-em": {"stop": "likelihood"}, "rr-ind-joint": {"tables": [["a0", "a1"]]}}
 
 
 def plan_of(method: str, domain: Domain, *, analysis: bool = False) -> Plan:

@@ -7,13 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from calmstream.common.errors import InvalidInput
-from calmstream.common.settings import (
-    Settings,
-    bounded,
-    load,
-    refuse_unknown,
-    variables,
-)
+from calmstream.common.settings import Settings, bounded, load, refuse_unknown, variables
 
 
 class Kiln(Settings):

@@ -37,25 +37,13 @@ ALL = [LATENCY, GRID, APPS, SIZE, PLACE]
 def test_a_domain_with_all_kinds_is_written_as_it_was_read() -> None:
     domain = Domain.from_json(ALL)
     assert domain.to_json() == ALL
-    assert domain.names == (
-        "latency",
-        "age",
-        "apps=mail",
-        "apps=maps",
-        "apps=rest",
-        "size",
-        "place",
-    )
+    names = "latency age apps=mail apps=maps apps=rest size place"
+    assert " ".join(domain.names) == names
     assert domain.cardinalities == (5, 3, 2, 2, 2, 3, 2)
     assert domain.attributes[0].labels == ("<1", "1..10", "10..100.5", "100.5+", "unknown")
     assert domain.attributes[5].kind == Ordered()
-    assert [a.field for a in domain.attributes] == [
-        "latency",
-        "age",
-        *["apps"] * 3,
-        "size",
-        "place",
-    ]
+    fields = [name.partition("=")[0] for name in domain.names]
+    assert [a.field for a in domain.attributes] == fields
 
 
 def test_the_published_schema_describes_every_kind() -> None:

@@ -151,8 +151,7 @@ def test_tables_and_words_are_measured(words: list[str], command: Command) -> No
 
 
 @pytest.mark.parametrize(
-    "more",
-    [["--tallies", "law"], ["--stream"], ["--synthetic"], ["--k", "2"]],
+    "more", [["--tallies", "law"], ["--stream"], ["--synthetic"], ["--k", "2"]]
 )
 def test_what_words_do_not_go_with_is_said(
     words: list[str], more: list[str], command: Command

@@ -31,13 +31,13 @@ def records() -> Codes:
     return np.stack([region, theme, crashed], axis=1).astype(np.uint16)
 
 
-def precision(epsilon: str = "2", users: int = USERS, codes: Codes | None = None) -> Precision:
-    plan = local_plan(methods.get("calm"), Request(DOMAIN, epsilon, users, 2))
+def precision(codes: Codes | None = None) -> Precision:
+    plan = local_plan(methods.get("calm"), Request(DOMAIN, "2", USERS, 2))
     return Precision(plan, codes, (1, 2))
 
 
 def test_a_promise_about_one_table_and_about_groups_is_what_is_measured(records: Codes) -> None:
-    promised = precision(codes=records)
+    promised = precision(records)
     plan, target = promised.plan, (0, 2)
     errors, within = [], []
     for seed in range(60):

@@ -32,10 +32,8 @@ class Known:
         return Marginal(attributes, table, np.zeros(table.size), len(self.codes), ())
 
 
-def records(seed: int, n: int = 500) -> Codes:
-    generator = np.random.default_rng(seed)
-    columns = [generator.integers(4, size=n), generator.integers(3, size=n)]
-    return np.stack(columns, axis=1).astype(np.uint16)
+def records(seed: int) -> Codes:
+    return np.random.default_rng(seed).integers((4, 3), size=(500, 2)).astype(np.uint16)
 
 
 def test_errors_follow_their_definitions() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from calmstream.consumer.subscribe.assembler import Snapshot
-from calmstream.estimators.plan import Guarantee
 from calmstream.estimators.wire.snapshot import Kind, MarginalRecord
 from calmstream.pages.watch import FLAGS, MAX_ROWS, Dashboard, bar, notes, render, watch
 from calmstream.terminal import Console
@@ -18,14 +17,9 @@ from tests.unit.calmstream.conftest import printed
 CELLS = [0] * 400 + [1] * 100 + [2] * 300 + [3] * 200
 
 
-def snapshot(
-    window: int = 1,
-    kind: Kind = Kind.FINAL,
-    cells: Sequence[int] = CELLS,
-    guarantee: Guarantee = Guarantee(),  # noqa: B008
-) -> Snapshot:
-    plan = published_plan(groups=1, guarantee=guarantee)
-    return snapshot_of(plan, window, kind, (1000, 234), count_of(list(cells), rejects=3))
+def snapshot(window: int = 1, kind: Kind = Kind.FINAL, cells: Sequence[int] = CELLS) -> Snapshot:
+    count = count_of(list(cells), rejects=3)
+    return snapshot_of(published_plan(groups=1), window, kind, (1000, 234), count)
 
 
 def total_of(window: int, cells: Sequence[int] = CELLS) -> Snapshot:

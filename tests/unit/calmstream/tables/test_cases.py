@@ -31,11 +31,7 @@ def share(table: RecordTable, name: str) -> float:
     return float(table.codes[:, table.domain.names.index(name)].mean())
 
 
-PLAIN = {
-    "region": ("Asia", "EU", "US"),
-    "theme": ("dark", "light"),
-    "crashed": ("no", "yes"),
-}
+PLAIN = {"region": ("Asia", "EU", "US"), "theme": ("dark", "light"), "crashed": ("no", "yes")}
 
 
 @pytest.mark.parametrize(

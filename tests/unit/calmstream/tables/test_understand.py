@@ -15,9 +15,9 @@ from tests.unit.calmstream.conftest import Command
 Cells = Callable[[random.Random], object]
 
 
-def learnt(cells: Cells, name: str = "x", n: int = 1000) -> Understood:
+def learnt(cells: Cells, name: str = "x") -> Understood:
     dice, builder = random.Random(1), ColumnBuilder()
-    builder.extend(str(cells(dice)) for _ in range(n))
+    builder.extend(str(cells(dice)) for _ in range(1000))
     return understand(builder.column(name), asked=False)
 
 

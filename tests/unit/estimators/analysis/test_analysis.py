@@ -99,8 +99,7 @@ def test_a_report_finds_the_dependent_pair(method: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "method",
-    ["calm", "fc", "ft", "inp-ps", "am", "marg-rr", "inp-ht", "marg-ht", "characters"],
+    "method", ["calm", "fc", "ft", "inp-ps", "am", "marg-rr", "inp-ht", "marg-ht", "characters"]
 )
 def test_covariances_are_those_of_many_runs(method: str) -> None:
     domain = mixed_domain(2, 3, 2)

@@ -71,9 +71,7 @@ def test_the_discrete_gaussian_law(wanted: str) -> None:
     assert p_value(observed, n * weights / weights.sum()) > ALPHA
 
 
-def test_far_proposals_are_decided_by_integers_of_any_size(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_far_proposals_are_decided_by_integers_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     # Beyond 63 bits: exp(-huge) never, and the arithmetic does not wrap around into a maybe.
     far = np.array([1 << 62, -(1 << 62)])
     assert not _accept(far, 5, 2, 2, SeededRandomness(5)).any()

@@ -18,10 +18,9 @@ from tests.support.central import PLAN
 NONCE, OTHER = "0" * 32, "1" * 32
 
 
-def level(k: int = 1, counts: np.ndarray | None = None) -> Level:
-    counts = np.array([50, 60, 55]) if counts is None else counts
+def level(counts: np.ndarray) -> Level:
     cells = {(0,): np.arange(len(counts))}
-    return Level(k, 2, Fraction(16), 40, None, 0.0, None, cells, {(0,): counts})
+    return Level(1, 2, Fraction(16), 40, None, 0.0, None, cells, {(0,): counts})
 
 
 def released(one: Level) -> tuple[Release, list[list[str]]]:
@@ -30,13 +29,13 @@ def released(one: Level) -> tuple[Release, list[list[str]]]:
     return whole, release_wire.released_texts(whole, (labels, [b"x"], [b"y"]))
 
 
-def records(nonce: str = NONCE, window: int = 0) -> list[bytes]:
-    one = level()
+def records(nonce: str = NONCE) -> list[bytes]:
+    one = level(np.array([50, 60, 55]))
     whole, texts = released(one)
     return [
-        encode_claim(PLAN, window, nonce),
-        encode_level(PLAN, window, nonce, one, texts),
-        encode_manifest(PLAN, window, nonce, whole, Ledger(PLAN), "test"),
+        encode_claim(PLAN, 0, nonce),
+        encode_level(PLAN, 0, nonce, one, texts),
+        encode_manifest(PLAN, 0, nonce, whole, Ledger(PLAN), "test"),
     ]
 
 
@@ -135,7 +134,7 @@ def test_a_level_that_is_too_large_keeps_the_largest_counts(
 ) -> None:
     monkeypatch.setattr(release_wire, "MAX_LEVEL_BYTES", 6000)
     counts = np.random.default_rng(1).permutation(np.arange(100, 5100))
-    one = level(counts=counts)
+    one = level(counts)
     _, texts = released(one)
     raw = encode_level(PLAN, 0, NONCE, one, texts)
     assert 1000 < len(raw) <= 6000
@@ -143,5 +142,5 @@ def test_a_level_that_is_too_large_keeps_the_largest_counts(
     kept = sorted(body["tables"][0]["counts"])
     assert kept == list(range(body["dropped_up_to"] + 1, 5100))
     # All equal: none can be kept, and it ends all the same.
-    equal = level(counts=np.full(5000, 77))
+    equal = level(np.full(5000, 77))
     assert orjson.loads(encode_level(PLAN, 0, NONCE, equal, released(equal)[1]))["tables"] == []

@@ -26,14 +26,9 @@ GRR: dict[str, Any] = {"name": "grr", "cells": 6}
 
 
 def observed(
-    spec: dict[str, Any],
-    n: int,
-    pi: Any,
-    generator: np.random.Generator,
-    attributes: tuple[int, ...] = (0, 1),
-    epsilon: str = "1",
+    spec: dict[str, Any], n: int, pi: Any, generator: np.random.Generator, *own: int
 ) -> CountedView:
-    mechanism = build(spec, epsilon)
+    attributes, mechanism = own or (0, 1), build(spec, "1")
     sums = {(0, 1): pi, (0,): pi.reshape(3, 2).sum(axis=1), (1,): pi.reshape(3, 2).sum(axis=0)}
     histogram = generator.multinomial(n, sums[attributes])
     counts = mechanism.draw_tally(histogram, generator)
@@ -47,11 +42,11 @@ def one_view(
     return Source(domain, (CountedView(View((0, 1)), mechanism, n, counts),))
 
 
-def mixed(n: int, pi: Any, generator: np.random.Generator, epsilon: str = "1") -> Source:
+def mixed(n: int, pi: Any, generator: np.random.Generator) -> Source:
     views = (
-        observed({"name": "oue", "cells": 6}, n, pi, generator, epsilon=epsilon),
-        observed({"name": "subset-selection", "cells": 3, "size": 1}, n // 2, pi, generator, (0,)),
-        observed({"name": "hadamard-coefficient", "cells": 2}, n // 3, pi, generator, (1,)),
+        observed({"name": "oue", "cells": 6}, n, pi, generator),
+        observed({"name": "subset-selection", "cells": 3, "size": 1}, n // 2, pi, generator, 0),
+        observed({"name": "hadamard-coefficient", "cells": 2}, n // 3, pi, generator, 1),
     )
     return Source(DOMAIN, views)
 
@@ -158,7 +153,7 @@ def test_other_views_inform_about_the_table_that_holds_them(
             counts = mechanism.draw_tally(generator.multinomial(n, inputs), generator)
             own = CountedView(view, mechanism, n, counts)
             sides.append(
-                Source(DOMAIN, (own, observed({"name": "oue", "cells": 3}, n, PI, generator, (0,))))
+                Source(DOMAIN, (own, observed({"name": "oue", "cells": 3}, n, PI, generator, 0)))
             )
         table = compare(sides[0], sides[1], [(0, 1)], details=False).tables[0]
         values.append(table.p)

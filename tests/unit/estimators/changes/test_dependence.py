@@ -52,9 +52,9 @@ def test_a_set_counts_only_with_all_its_parts() -> None:
     assert not len(covered_rows(known, shape))
 
 
-def window(table: Floats, generator: np.random.Generator, name: str = "grr") -> Source:
+def window(table: Floats, generator: np.random.Generator) -> Source:
     attributes = int(np.log2(len(table)))
-    mechanism = build({"name": name, "cells": len(table)}, "1")
+    mechanism = build({"name": "grr", "cells": len(table)}, "1")
     counts = mechanism.draw_tally(generator.multinomial(N, table), generator)
     view = View(tuple(range(attributes)))
     return Source(Domain.binary(attributes), (CountedView(view, mechanism, N, counts),))

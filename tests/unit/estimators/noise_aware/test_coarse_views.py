@@ -15,8 +15,8 @@ from calmstream.estimators.plan import Plan
 from tests.support.noise_aware import domain_of, plan_for, tallies_of
 
 
-def number(count: int, name: str = "x") -> Attribute:
-    return Attribute(name, tuple(str(i) for i in range(count)), None, Ordered())
+def number(count: int) -> Attribute:
+    return Attribute("x", tuple(str(i) for i in range(count)), None, Ordered())
 
 
 @pytest.fixture

@@ -117,9 +117,7 @@ def test_a_large_pilot_finds_the_scales(cards: tuple[int, ...], keep: float) -> 
 
 
 @pytest.mark.parametrize("devices", [1, 20])
-def test_a_pilot_of_pure_noise_leaves_the_scales_as_uncertain_as_before(
-    devices: int,
-) -> None:
+def test_a_pilot_of_pure_noise_leaves_the_scales_as_uncertain_as_before(devices: int) -> None:
     _, _, parameters = taught((2, 3, 2, 2), np.zeros((devices, 4), np.uint16), "0.1")
     single, pairs, _, _ = parameters["prior_sizes"]
     assert single == pytest.approx(PriorScales().scales[0], rel=0.2)

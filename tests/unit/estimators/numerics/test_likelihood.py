@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 
 from calmstream.estimators.numerics.block_inverse import AxisChannel, mix
-from calmstream.estimators.numerics.likelihood import (
-    barrier,
-    discrepancy,
-    expectation_maximisation,
-)
+from calmstream.estimators.numerics.likelihood import barrier, discrepancy, expectation_maximisation
 
 
 def channels(gap: float, *cells: int) -> list[AxisChannel]:

@@ -15,11 +15,7 @@ from calmstream.estimators.numerics.consistency import harmonise, projection, st
 from calmstream.estimators.papers.calm import size as calm_size
 from calmstream.estimators.papers.calm.overlapping import OverlappingTables
 from calmstream.estimators.papers.calm.pooled_variance import Pooled
-from calmstream.estimators.papers.calm.size import (
-    algorithm_1,
-    largest_size,
-    noise_error,
-)
+from calmstream.estimators.papers.calm.size import algorithm_1, largest_size, noise_error
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
 from tests.support.plans import draft, exact_tallies, mixed_domain

@@ -24,8 +24,8 @@ from tests.support.mechanisms import below_exp, worst_ratio
 from tests.support.plans import draft, mixed_domain
 
 
-def small(epsilon: str = "6", tables: tuple[tuple[int, ...], ...] = ((0, 1, 2),)) -> BloomRR:
-    return BloomRR(epsilon, 24, (3, 4, 2), 64, 5, tables)
+def small(epsilon: str = "6") -> BloomRR:
+    return BloomRR(epsilon, 24, (3, 4, 2), 64, 5, ((0, 1, 2),))
 
 
 @pytest.mark.parametrize("epsilon", ["0.5", "8", "32"])

@@ -27,9 +27,9 @@ Histogram = tuple[int, ...]
 N = 12
 
 
-def channel(*specs: tuple[str, int, dict[str, int]], epsilon: str = "1") -> np.ndarray:
+def channel(*specs: tuple[str, int, dict[str, int]]) -> np.ndarray:
     """Return the channel of a random view and its report: a row per record, all views equal."""
-    blocks = [matrix(build({"name": n, "cells": c, **more}, epsilon)) for n, c, more in specs]
+    blocks = [matrix(build({"name": n, "cells": c, **more}, "1")) for n, c, more in specs]
     rows = max(len(block) for block in blocks)
     # A record is the cell of the largest view; smaller views see it modulo their cells.
     parts = [block[np.arange(rows) % len(block)] / len(blocks) for block in blocks]
