@@ -94,10 +94,7 @@ def require_answers(plan: Plan) -> None:
 
 
 def empty_tallies(plan: Plan) -> list[Tally]:
-    return [
-        Tally.zero(len(group.views), mechanism.width)
-        for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True)
-    ]
+    return [Tally.zero(len(group.views), group.mechanism.width) for group in plan.groups]
 
 
 def _answers(model: Model, attributes: Attributes, *, explain: bool) -> bool:

@@ -133,12 +133,12 @@ def smallest_share(plan: Plan, name: str) -> float:
     """Return the smallest share that a window of the expected size shows, without collisions."""
     kind, hashes = kind_of(plan, name), plan.domain.hashed[name]
     known = 0.0
-    for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True):
+    for group in plan.groups:
         for view, share in zip(group.views, group.shares, strict=True):
             n = plan.users * share // plan.total_share
             if n and _about(view, hashes):
-                even = np.full((mechanism.cells // kind.buckets, kind.buckets), 1.0)
-                known += 1.0 / float(_noise(mechanism, n, even, summed=True).mean())
+                even = np.full((group.mechanism.cells // kind.buckets, kind.buckets), 1.0)
+                known += 1.0 / float(_noise(group.mechanism, n, even, summed=True).mean())
     return min(SIGMAS / float(np.sqrt(known * (1.0 - 1.0 / kind.buckets))), 1.0) if known else 1.0
 
 

@@ -45,8 +45,10 @@ def planned_views(plan: CollectionPlan, users: int) -> tuple[CountedView, ...]:
     """Return the views of a plan with the reports that one window is expected to have."""
     total = sum(group.share for group in plan.groups)
     return tuple(
-        CountedView(view, mechanism, max(round(users * share / total), 1), np.zeros(0, np.int64))
-        for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True)
+        CountedView(
+            view, group.mechanism, max(round(users * share / total), 1), np.zeros(0, np.int64)
+        )
+        for group in plan.groups
         for view, share in zip(group.views, group.shares, strict=True)
     )
 

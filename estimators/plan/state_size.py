@@ -39,8 +39,8 @@ def record_bytes(plan: Plan) -> int:
         return total + open_windows * window_bytes(views, width, reports, largest_count)
 
     return _HEADER + max(
-        size(len(group.views), mechanism.width, mechanism.largest_count)
-        for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True)
+        size(len(group.views), group.mechanism.width, group.mechanism.largest_count)
+        for group in plan.groups
     )
 
 
@@ -57,7 +57,8 @@ def kept_window_bytes(plan: Plan) -> float:
     """
     size = 0.0
     halfway = max((plan.windows + 1) // 2, 1)
-    for group, mechanism in zip(plan.groups, plan.mechanisms, strict=True):
+    for group in plan.groups:
+        mechanism = group.mechanism
         n = plan.users * np.asarray(group.shares, np.float64) / plan.total_share
         counters = np.stack([n, n * halfway]) * mechanism.largest_count / 4.0
         bits = float((np.log2(1.0 + counters) + _SPARE_BITS).sum()) * (1 + mechanism.width)
