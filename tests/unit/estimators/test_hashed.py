@@ -3,15 +3,12 @@ from __future__ import annotations
 import hashlib
 from fractions import Fraction
 from math import e
-from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import orjson
 import pytest
 
-from calmstream import estimators
 from calmstream.common.errors import DomainError, PlanError
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.hashed import Hashed, text_bytes
@@ -21,8 +18,8 @@ from calmstream.estimators.plan.document import plan_of
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.view import View
 from tests.support.plans import draft
+from tests.unit.estimators.plan.test_schemas import PLAN
 
-SCHEMA = Path(estimators.__file__).parent / "schemas/plan-1.schema.json"
 PLACE = {"name": "place", "labels": ["a", "b"]}
 CRASH = {
     "name": "crash",
@@ -120,7 +117,7 @@ def test_a_plan_reports_each_hash_alone_and_with_each_other_attribute() -> None:
     assert plan.ordinary.domain.names == ("place",)
     again = plan_of(orjson.loads(plan.to_bytes()))
     assert (again.digest, again.domain.code(1, "a")) == (plan.digest, expected("a", 0))
-    jsonschema.validate(plan.to_json(), orjson.loads(SCHEMA.read_bytes()))
+    PLAN.validate(plan.to_json())
 
 
 @pytest.mark.parametrize(
