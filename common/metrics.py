@@ -88,6 +88,7 @@ class Metrics:
         self._plan = next(iter(labels.get("plan", ())), "")
         self._collectors: dict[str, Collector] = {}
         self._series: list[tuple[Collector, tuple[str, ...]]] = []
+        self._children: dict[tuple[object, ...], Collector] = {}
         registered = _REGISTERED.setdefault(registry, {})
         for definition in definitions:
             if definition not in registered:
@@ -126,7 +127,12 @@ class Metrics:
                 collector.remove(*values)
 
     def _child(self, definition: MetricDefinition, labels: dict[str, str]) -> Collector:
-        collector = self._collectors[definition.name]
-        if "plan" in definition.labels:
-            labels["plan"] = self._plan
-        return collector.labels(**labels) if labels else collector
+        # To find a series by its labels costs much more than this look.
+        key = (definition.name, *labels.items())
+        child = self._children.get(key)
+        if child is None:
+            if "plan" in definition.labels:
+                labels["plan"] = self._plan
+            collector = self._collectors[definition.name]
+            child = self._children[key] = collector.labels(**labels) if labels else collector
+        return child

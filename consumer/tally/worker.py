@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 
@@ -11,7 +10,6 @@ import numpy as np
 
 from calmstream.broker.transport import Broker, Chunk, Partition, Record
 from calmstream.common.errors import FatalError, RecoverableError
-from calmstream.common.metrics import MetricDefinition
 from calmstream.consumer.metrics import tally as m
 from calmstream.consumer.runtime.context import TallyContext, all_windows_closed_at
 from calmstream.consumer.tally.assignment import AssignedPartitions
@@ -156,28 +154,21 @@ class TallyWorker:
 
     def _count(self, chunks: Iterable[Chunk]) -> None:
         """Fold the records of restored partitions; skip other records and those folded before."""
-        # The metrics are set once for each call, because to find the series of a label costs as
-        # much as to count a record.
-        amounts: Counter[tuple[MetricDefinition, int]] = Counter()
-        try:
-            for chunk in chunks:
-                fold = self.assigned.folds.get(chunk.partition)
-                if fold is not None:
-                    self._count_chunk(fold, chunk, amounts)
-        finally:
-            for (metric, group), amount in amounts.items():
-                self._context.metrics.inc(metric, amount, group=str(group))
+        for chunk in chunks:
+            fold = self.assigned.folds.get(chunk.partition)
+            if fold is not None:
+                self._count_chunk(fold, chunk)
 
-    def _count_chunk(
-        self, fold: PartitionFold, chunk: Chunk, amounts: Counter[tuple[MetricDefinition, int]]
-    ) -> None:
+    def _count_chunk(self, fold: PartitionFold, chunk: Chunk) -> None:
+        metrics, group = self._context.metrics, str(fold.group)
         now_ms = self._context.clock.now_ms()
         new = chunk.part(int(np.searchsorted(chunk.offset, fold.next_offset)), len(chunk))
         bad = np.flatnonzero(~new.append_time | (new.timestamp > now_ms + MAX_AHEAD_MS))
         for outcome in fold.fold(new.part(0, int(bad[0]) if len(bad) else len(new))):
-            amounts[m.RECORDS_READ, fold.group] += len(outcome.records)
-            amounts[m.REPORTS_ACCEPTED, fold.group] += int(outcome.reports.sum())
-            amounts[m.BATCHES_ACCEPTED, fold.group] += int(np.count_nonzero(outcome.reports))
+            accepted = outcome.reports[outcome.reports > 0]
+            metrics.inc(m.RECORDS_READ, len(outcome.records), group=group)
+            metrics.inc(m.REPORTS_ACCEPTED, int(accepted.sum()), group=group)
+            metrics.inc(m.BATCHES_ACCEPTED, len(accepted), group=group)
             # Everything that results is in the outbox before folding can wait, and be stopped.
             for window in outcome.closed:
                 write_closed(self._context, self._outbox, chunk.partition, window)
