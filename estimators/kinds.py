@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.common.errors import DomainError
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.hashed import Hashed
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.randomness import Randomness
 
 MAX_OPTIONS = 256  # of a choice: each is an attribute, and all their pairs are tables

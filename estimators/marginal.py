@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Attributes
-from calmstream.estimators.numerics import Floats
 
 MAX_QUERY_CELLS = 1 << 22  # of a table that is answered; it limits time and memory
 MAX_COVARIANCE_CELLS = 1 << 12  # of a table whose full covariance is computed (128 MiB)

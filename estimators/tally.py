@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from calmstream.estimators.numerics import Counts
+from calmstream.estimators.arrays import Counts
 
 MOST_COUNT = 1 << 53  # sums over a thousand partitions still fit 64 bits
 

@@ -29,10 +29,10 @@ from calmstream.estimators.analysis.synthetic import (
     mixture_of,
     tree_of,
 )
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Attributes, Codes, Domain
 from calmstream.estimators.marginal import Marginal
 from calmstream.estimators.methods.base import Model, Request
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.numerics.raking import rake
 from calmstream.evaluation.population import collect, local_plan
 

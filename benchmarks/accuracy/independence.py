@@ -20,9 +20,9 @@ from rich.table import Table as Grid
 
 from calmstream.estimators import methods
 from calmstream.estimators.analysis.report import associate
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.methods.base import Request
-from calmstream.estimators.numerics import Floats
 from calmstream.evaluation.population import collect, local_plan
 
 DEVICES, RUNS = 30_000, 40

@@ -26,9 +26,9 @@ from benchmarks.populations import population
 from calmstream.estimators import methods
 from calmstream.estimators.analysis.grouped import GroupedTable, conditional, grouped
 from calmstream.estimators.analysis.grouping import Grouping
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.methods.base import Model, Request
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.numerics.contraction import contract
 from calmstream.evaluation.population import collect, draw, local_plan
 

@@ -22,9 +22,9 @@ from rich.table import Table as Grid
 from benchmarks.populations import first
 from benchmarks.study import Study
 from calmstream.estimators import methods
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.marginal import inside, sse
 from calmstream.estimators.methods.base import Model, Request
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.tracking.tracker import Tracker

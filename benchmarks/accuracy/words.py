@@ -26,11 +26,11 @@ from calmstream.estimators.analysis.words import (
     decode,
     kind_of,
 )
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.methods import get
 from calmstream.estimators.methods.base import Request
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View

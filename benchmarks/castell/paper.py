@@ -16,7 +16,7 @@ from math import exp, log
 import numpy as np
 
 from benchmarks.populations import DATA, population
-from calmstream.estimators.numerics import Floats
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.numerics.block_inverse import AxisChannel, expected_sse
 from calmstream.estimators.papers.castell import schemes
 from calmstream.tables.records import read_texts

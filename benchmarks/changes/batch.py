@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from calmstream.estimators.arrays import Counts, Floats
 from calmstream.estimators.changes import Source, compare
 from calmstream.estimators.changes.basis import contrasts, positions
 from calmstream.estimators.changes.evidence import SINGULAR
 from calmstream.estimators.changes.readings import MIN_EXPECTED, MIN_PER_CELL, MIN_UNEVEN, UNEVEN
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.numerics import Counts, Floats
 from calmstream.estimators.plan.counted import CountedView
 from calmstream.estimators.view import View
 

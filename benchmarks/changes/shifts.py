@@ -9,6 +9,7 @@ from zlib import crc32
 import numpy as np
 
 from benchmarks.changes.simulate import plan_of, records, windows
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.changes import Source, compare
 from calmstream.estimators.changes.basis import contrasts
 from calmstream.estimators.changes.power import (
@@ -18,7 +19,6 @@ from calmstream.estimators.changes.power import (
     planned_views,
 )
 from calmstream.estimators.domain import Domain
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.numerics.distribution import critical_value
 from calmstream.estimators.plan import Plan
 

@@ -9,10 +9,10 @@ import numpy as np
 from benchmarks.changes.batch import Windows
 from benchmarks.populations import population
 from calmstream.estimators import methods
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.methods.base import Request
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan import Group, Plan
 from calmstream.estimators.view import View
 from calmstream.evaluation.population import local_plan

@@ -20,10 +20,10 @@ import numpy as np
 from benchmarks.populations import first
 from calmstream.common.errors import CalmstreamError
 from calmstream.estimators import methods
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Attributes, Codes, Domain
 from calmstream.estimators.marginal import sse
 from calmstream.estimators.methods.base import Follows, Method, Model, Request
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan import Plan
 from calmstream.evaluation.evaluate import draw_targets
 from calmstream.evaluation.population import collect, local_plan

@@ -14,6 +14,7 @@ import numpy as np
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators import methods as registry
 from calmstream.estimators import planning
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Attributes, Codes
 from calmstream.estimators.marginal import (
     Z95,
@@ -25,7 +26,6 @@ from calmstream.estimators.marginal import (
 )
 from calmstream.estimators.mechanisms.base import Reports
 from calmstream.estimators.methods.base import Follows, Method, Model, Request
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.evaluation.population import (

@@ -10,10 +10,10 @@ import numpy as np
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators import methods, planning
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Attributes, Codes, Domain
 from calmstream.estimators.methods import hashed_views
 from calmstream.estimators.methods.base import Design, Follows, Method, Model, Request
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.randomness import SeededRandomness
 from calmstream.estimators.tally import Tally

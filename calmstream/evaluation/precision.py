@@ -17,12 +17,12 @@ import numpy as np
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators import methods
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.changes.basis import contrasts, interactions, own_positions
 from calmstream.estimators.changes.power import expected_fit, planned_views
 from calmstream.estimators.domain import Attributes, Codes
 from calmstream.estimators.marginal import Z95, sse
 from calmstream.estimators.noise_aware.design import PriorScales
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan import Plan
 from calmstream.evaluation.population import collect, draw, true_tables
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from calmstream.estimators.analysis.summaries import Distribution, SummaryLevels, levels
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.methods.base import Model
-from calmstream.estimators.numerics import Floats
 
 
 class RangeQuestions:

@@ -10,10 +10,10 @@ import numpy as np
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.analysis.synthetic import SOURCES
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import sse
 from calmstream.estimators.methods.base import Model
-from calmstream.estimators.numerics import Floats
 from calmstream.evaluation.evaluate import MAX_TARGET_CELLS, draw_targets
 from calmstream.evaluation.population import Study, collect, local_plan, true_tables
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Attributes
-from calmstream.estimators.numerics import Floats
 
 
 def mutual_information(table: Floats) -> float:

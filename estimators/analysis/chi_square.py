@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calmstream.estimators.numerics import Floats
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.numerics.distribution import critical_value, tail
 
 LEVEL = 0.05  # probability of rejecting independence although it holds, the usual choice

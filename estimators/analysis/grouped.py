@@ -12,10 +12,10 @@ import numpy as np
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.analysis.grouping import Grouping
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.marginal import CLIPPED_STDERRS, MAX_COVARIANCE_CELLS, Marginal, is_noise
 from calmstream.estimators.methods.base import GroupedAnswers, LinearAnswers, Model
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.numerics.contraction import contract, contract_both
 from calmstream.estimators.numerics.simplex import project
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from calmstream.common.errors import InvalidInput
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Attribute, Domain
 from calmstream.estimators.kinds import Number
-from calmstream.estimators.numerics import Floats
 
 Groups = str | Mapping[str, str]
 """Groups of labels as people write them: a text, or one for each attribute."""

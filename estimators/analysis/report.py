@@ -18,6 +18,7 @@ from calmstream.estimators.analysis.chi_square import (
     independence,
     zero_test,
 )
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.methods.base import (
     GroupedAnswers,
@@ -26,7 +27,6 @@ from calmstream.estimators.methods.base import (
     Model,
     RawTables,
 )
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.numerics.dependence import cramers_v, cramers_v_error
 from calmstream.estimators.plan import Plan
 

@@ -11,9 +11,9 @@ from functools import cached_property
 
 import numpy as np
 
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Attribute
 from calmstream.estimators.kinds import Number
-from calmstream.estimators.numerics import Floats
 
 Z95 = 1.959963984540054
 """A normal variable is within this many standard deviations with probability 0.95."""

@@ -22,10 +22,10 @@ from calmstream.estimators.analysis.summaries import (
     Value,
     levels,
 )
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Attribute, Attributes, Domain
 from calmstream.estimators.kinds import Choice, Number, Ordered
 from calmstream.estimators.methods.base import Model
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.wire.table_summary import Statistic, TableStatistics, TableSummary
 
 RANK = "rank"

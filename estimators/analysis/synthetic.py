@@ -16,9 +16,9 @@ import numpy as np
 
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.analysis.association import chow_liu, mutual_information
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Attributes, Codes, Domain
 from calmstream.estimators.methods.base import HiddenCauses, Model
-from calmstream.estimators.numerics import Floats
 
 MAX_CELLS = 1 << 22  # maximum number of cells of a table: 32 MB
 

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.common.errors import InvalidInput
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.hashed import Hashed, text_bytes
 from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.numerics.distribution import tail
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.counted import counted_views

@@ -17,7 +17,7 @@ from math import ceil, erfc, exp, sqrt
 
 import numpy as np
 
-from calmstream.estimators.numerics import Floats
+from calmstream.estimators.arrays import Floats
 
 # Outcomes of K farther from n/2 · (1 + tanh(eps/2)) than 14 times sqrt(n)/2 have a probability
 # below 1e-42 (Hoeffding), which is added to delta.

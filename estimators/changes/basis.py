@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from calmstream.estimators.numerics import Floats, Indices
+from calmstream.estimators.arrays import Floats, Indices
 
 
 @lru_cache(maxsize=256)

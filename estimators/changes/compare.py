@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.changes.basis import contrasts, interactions, own_positions
 from calmstream.estimators.changes.dependence import dependence
 from calmstream.estimators.changes.fit import Fit, fit, homogeneity
 from calmstream.estimators.changes.readings import MIN_EXPECTED, MIN_UNEVEN, UNEVEN, Readings
 from calmstream.estimators.changes.source import Source
 from calmstream.estimators.domain import Attributes, Domain
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.numerics.distribution import tail
 
 MAX_CELLS = 1 << 10

@@ -13,9 +13,9 @@ from itertools import combinations
 
 import numpy as np
 
+from calmstream.estimators.arrays import Floats, Indices
 from calmstream.estimators.changes.basis import interactions, own_positions
 from calmstream.estimators.changes.fit import Fit, Flags, root_of_inverse
-from calmstream.estimators.numerics import Floats, Indices
 from calmstream.estimators.numerics.distribution import tail
 
 Shape = tuple[int, ...]

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calmstream.estimators.arrays import Floats, Indices
 from calmstream.estimators.changes.basis import contrasts, positions
 from calmstream.estimators.domain import Attributes, Domain
-from calmstream.estimators.numerics import Floats, Indices
 from calmstream.estimators.numerics.simplex import project
 from calmstream.estimators.plan.counted import CountedView
 

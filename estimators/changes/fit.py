@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.changes.evidence import SINGULAR, Evidence, inverse
-from calmstream.estimators.numerics import Floats
 
 Flags = NDArray[np.bool_]
 

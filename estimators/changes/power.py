@@ -7,12 +7,12 @@ from math import exp, lgamma, log, sqrt
 
 import numpy as np
 
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.changes.basis import contrasts
 from calmstream.estimators.changes.evidence import covariance, evidence, inverse, part_of
 from calmstream.estimators.changes.fit import Fit, common, fit
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.mechanisms.covariance import sum_out
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.numerics.distribution import critical_value, least, tail
 from calmstream.estimators.plan.counted import CountedView
 from calmstream.estimators.plan.pilots import CollectionPlan

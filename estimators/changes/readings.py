@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calmstream.estimators.arrays import Counts, Floats
 from calmstream.estimators.changes.evidence import (
     Evidence,
     Part,
@@ -12,7 +13,6 @@ from calmstream.estimators.changes.evidence import (
 )
 from calmstream.estimators.changes.source import Source
 from calmstream.estimators.domain import Attributes
-from calmstream.estimators.numerics import Counts, Floats
 from calmstream.estimators.numerics.simplex import project
 
 MIN_EXPECTED = 5.0  # least expected count of an event, or of its complement, for a view to be used

@@ -24,10 +24,10 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from calmstream.estimators.arrays import Counts, Floats
 from calmstream.estimators.draws import RESPONSE_BYTES
 from calmstream.estimators.mechanisms.covariance import Covariance as Covariance  # noqa: PLC0414
 from calmstream.estimators.mechanisms.covariance import spread_evenly, sum_out
-from calmstream.estimators.numerics import Counts, Floats
 from calmstream.estimators.randomness import Randomness, SeededRandomness
 
 Reports = Mapping[str, NDArray[Any]]

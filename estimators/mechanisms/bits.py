@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calmstream.estimators.arrays import Counts
 from calmstream.estimators.draws import coins
-from calmstream.estimators.numerics import Counts
 from calmstream.estimators.randomness import Randomness
 
 Rows = NDArray[np.uint8]

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from calmstream.estimators.arrays import Counts
 from calmstream.estimators.draws import coins, coins_bytes
 from calmstream.estimators.mechanisms.base import Column, Reports, ReportWork
 from calmstream.estimators.mechanisms.bits import row_bytes
 from calmstream.estimators.mechanisms.grr import GRR
-from calmstream.estimators.numerics import Counts
 from calmstream.estimators.randomness import Randomness
 
 

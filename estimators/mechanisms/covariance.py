@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from calmstream.estimators.numerics import Floats, Indices
+from calmstream.estimators.arrays import Floats, Indices
 
 
 @dataclass(frozen=True, slots=True, eq=False)

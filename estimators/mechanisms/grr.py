@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from calmstream.estimators.arrays import Counts, Floats
 from calmstream.estimators.draws import respond
 from calmstream.estimators.mechanisms.base import Channel, Column, Covariance, Reports
 from calmstream.estimators.mechanisms.covariance import one_cell_covariance
 from calmstream.estimators.mechanisms.support import OTHER, SupportOracle, weighted_channel
-from calmstream.estimators.numerics import Counts, Floats
 from calmstream.estimators.randomness import Randomness
 
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from calmstream.estimators.arrays import Counts
 from calmstream.estimators.draws import RESPONSE_BYTES, respond
 from calmstream.estimators.mechanisms.base import Channel, Column, Reports, ReportWork
 from calmstream.estimators.mechanisms.hashing import bucket_bounds, buckets, keys, mix
@@ -20,7 +21,6 @@ from calmstream.estimators.mechanisms.support import (
     weighted_channel,
 )
 from calmstream.estimators.mechanisms.unary import draw_supports
-from calmstream.estimators.numerics import Counts
 from calmstream.estimators.randomness import Randomness, exp_weight, uniform_below, uniform_bytes
 
 SEED_BITS = 32

@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from calmstream.estimators.arrays import Counts
 from calmstream.estimators.draws import coins_bytes
 from calmstream.estimators.mechanisms.base import Channel, Column, Reports, ReportWork
 from calmstream.estimators.mechanisms.coefficient import flip
 from calmstream.estimators.mechanisms.grr import count_cells
 from calmstream.estimators.mechanisms.support import OTHER, SupportOracle, weighted_channel
-from calmstream.estimators.numerics import Counts
 from calmstream.estimators.numerics.hadamard import parity, power_of_two, transform
 from calmstream.estimators.randomness import Randomness, uniform_below, uniform_bytes
 

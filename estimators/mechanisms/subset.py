@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from calmstream.estimators.arrays import Counts, Floats
 from calmstream.estimators.mechanisms.base import Channel, Column, Covariance, Reports, ReportWork
 from calmstream.estimators.mechanisms.bits import count_bits
 from calmstream.estimators.mechanisms.covariance import one_set_covariance
@@ -21,7 +22,6 @@ from calmstream.estimators.mechanisms.support import (
     table_error,
     weighted_channel,
 )
-from calmstream.estimators.numerics import Counts, Floats
 from calmstream.estimators.randomness import Randomness, exp_weight, uniform_below, uniform_bytes
 
 MAX_SUBSET_CELLS = 1 << 14  # with more, L bits cost more than the smaller variance is worth

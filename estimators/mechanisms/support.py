@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.common.errors import PlanError
+from calmstream.estimators.arrays import Counts, Floats
 from calmstream.estimators.mechanisms.base import Channel, Mechanism
 from calmstream.estimators.mechanisms.covariance import (
     Covariance,
     independent_noise,
     spread_evenly,
 )
-from calmstream.estimators.numerics import Counts, Floats
 from calmstream.estimators.randomness import WEIGHT_BITS, exp_weight
 
 MAX_CELLS = 1 << 24  # inputs: more than any table that can be published; weights sum below 2^63

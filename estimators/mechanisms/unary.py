@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from calmstream.estimators.arrays import Counts
 from calmstream.estimators.draws import coins, coins_bytes
 from calmstream.estimators.mechanisms.base import Channel, Column, Reports, ReportWork
 from calmstream.estimators.mechanisms.bits import count_bits, random_rows, row_bytes
 from calmstream.estimators.mechanisms.support import OTHER, SupportOracle
-from calmstream.estimators.numerics import Counts
 from calmstream.estimators.randomness import Randomness, exp_weight
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from calmstream.common.errors import PlanError
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan import Group
 from calmstream.estimators.plan.numbers import as_number
 from calmstream.estimators.view import View

@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.cause import Cause
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.marginal import Marginal, is_noise
@@ -22,7 +23,6 @@ from calmstream.estimators.methods.base import (
     Model,
     RawTables,
 )
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan import Plan
 
 M = TypeVar("M", bound=Model)

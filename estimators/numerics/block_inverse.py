@@ -14,7 +14,7 @@ from math import prod
 
 import numpy as np
 
-from calmstream.estimators.numerics import Floats
+from calmstream.estimators.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True)

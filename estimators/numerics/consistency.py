@@ -16,8 +16,8 @@ from math import prod
 
 import numpy as np
 
+from calmstream.estimators.arrays import Floats, Indices
 from calmstream.estimators.domain import Attributes
-from calmstream.estimators.numerics import Floats, Indices
 from calmstream.estimators.numerics.simplex import project
 
 MAX_ROUNDS = 300

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from calmstream.estimators.numerics import Floats
+from calmstream.estimators.arrays import Floats
 
 
 def contract(table: Floats, members: Sequence[Floats]) -> Floats:

@@ -6,7 +6,7 @@ from math import inf, sqrt
 
 import numpy as np
 
-from calmstream.estimators.numerics import Floats
+from calmstream.estimators.arrays import Floats
 
 
 def cramers_v(table: Floats, variance: Floats | None = None) -> float:

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from calmstream.estimators.numerics import Floats
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.numerics.block_inverse import AxisChannel, mix, unmix
 
 CHANGE = 1e-5  # the paper's Omega: expectation-maximisation stops when no cell changes by more

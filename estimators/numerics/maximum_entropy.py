@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from calmstream.estimators.numerics import Floats
+from calmstream.estimators.arrays import Floats
 
 MAX_ROUNDS = 300  # maximum number of rounds of scaling; it bounds the time
 TOLERANCE = 1e-9

@@ -16,7 +16,7 @@ from math import exp, lgamma, log, log1p, sqrt
 
 import numpy as np
 
-from calmstream.estimators.numerics import Counts, Floats
+from calmstream.estimators.arrays import Counts, Floats
 
 _SPREAD = 12.0  # standard deviations of C, and beyond that 50 clones, within which it is summed
 _BLOCK = 50.0

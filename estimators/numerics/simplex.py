@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calmstream.estimators.numerics import Floats
+from calmstream.estimators.arrays import Floats
 
 
 def project(tables: Floats) -> Floats:

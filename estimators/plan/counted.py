@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
+from calmstream.estimators.arrays import Counts, Floats
 from calmstream.estimators.mechanisms.base import Covariance, Mechanism
-from calmstream.estimators.numerics import Counts, Floats
 from calmstream.estimators.plan.pilots import CollectionPlan
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View

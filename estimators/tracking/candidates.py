@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calmstream.estimators.numerics import Floats
+from calmstream.estimators.arrays import Floats
 
 DISCOUNTS = (0.0, 0.25, 0.5, 0.75, *(1 - 2.0**-j for j in range(3, 11)), 1.0)  # per window
 SEASON_DISCOUNTS = (0.75, 1 - 2.0**-4, 1.0)  # discounts of seasons, per return of a phase

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.tracking.candidates import Weighted
 from calmstream.estimators.tracking.series import Series
 from calmstream.estimators.view import View

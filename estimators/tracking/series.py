@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from calmstream.estimators.numerics import Floats
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.tracking.candidates import (
     DISCOUNTS,
     LevelCandidates,

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.estimators import methods
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.methods.base import Model
 from calmstream.estimators.methods.widened import widened
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.tracking.series import jumps

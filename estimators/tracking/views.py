@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.tracking.candidates import Weighted

@@ -13,7 +13,7 @@ import numpy as np
 import orjson
 
 from calmstream.common.errors import ForeignRecord
-from calmstream.estimators.numerics import Counts
+from calmstream.estimators.arrays import Counts
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.tally import MOST_COUNT, Tally
 from calmstream.estimators.wire import fields

@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from calmstream.common.errors import InvalidInput
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import (
     CLIPPED_STDERRS,
@@ -22,7 +23,7 @@ from calmstream.estimators.marginal import (
     flagged,
     uniform,
 )
-from calmstream.estimators.numerics import Floats, consistency
+from calmstream.estimators.numerics import consistency
 from calmstream.estimators.numerics.maximum_entropy import maximum_entropy
 from calmstream.estimators.papers.calm import unmodelled
 from calmstream.estimators.papers.calm.pooled_variance import Pooled

@@ -18,9 +18,9 @@ from itertools import combinations
 
 import numpy as np
 
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Attributes
 from calmstream.estimators.mechanisms.base import Covariance
-from calmstream.estimators.numerics import Floats
 
 
 class Pooled:

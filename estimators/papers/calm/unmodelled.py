@@ -14,7 +14,7 @@ from math import comb
 
 import numpy as np
 
-from calmstream.estimators.numerics import Floats
+from calmstream.estimators.arrays import Floats
 
 USUAL, SPREAD = 0.026, 0.063
 """Mean and deviation of the mean square standardised interaction of pairs before any is measured.

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.common.errors import PlanError
+from calmstream.estimators.arrays import Counts
 from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.numerics import Counts
 
 MAX_RECORD_CELLS = 1 << 62  # limit of a record's values: their number fits a signed 64-bit integer
 MAX_TABLE_CELLS = 1 << 26  # maximum of all tables together, checked before a plan's smaller limit

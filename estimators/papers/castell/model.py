@@ -8,9 +8,9 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from calmstream.common.errors import InvalidInput
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import MAX_QUERY_CELLS, Marginal, flagged, uniform
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.numerics.block_inverse import AxisChannel
 from calmstream.estimators.numerics.simplex import project
 from calmstream.estimators.papers.castell import schemes

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.common.errors import PlanError
+from calmstream.estimators.arrays import Counts, Floats
 from calmstream.estimators.draws import respond
 from calmstream.estimators.mechanisms.base import Channel, Column, Covariance, Reports
 from calmstream.estimators.mechanisms.covariance import balanced_noise
 from calmstream.estimators.mechanisms.support import OTHER, require_integer
-from calmstream.estimators.numerics import Counts, Floats
 from calmstream.estimators.numerics.block_inverse import (
     AxisChannel,
     mix,

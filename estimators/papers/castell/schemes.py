@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calmstream.estimators.numerics import Floats
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.numerics.block_inverse import AxisChannel, expected_sse, noise, unmix
 
 _ROUNDING = 1e-12  # difference of frequencies by rounding; a larger one is by clipping

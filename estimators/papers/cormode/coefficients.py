@@ -21,9 +21,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import MAX_COVARIANCE_CELLS
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.numerics.hadamard import power_of_two, transform
 from calmstream.estimators.papers.cormode.linear import (
     Estimate,

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from calmstream.common.errors import PlanError
+from calmstream.estimators.arrays import Counts, Floats
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import MAX_COVARIANCE_CELLS
 from calmstream.estimators.mechanisms.adaptive import adaptive
@@ -19,7 +20,6 @@ from calmstream.estimators.mechanisms.base import Covariance, Mechanism
 from calmstream.estimators.mechanisms.registry import standard
 from calmstream.estimators.methods.base import Design, Request
 from calmstream.estimators.methods.packing import only_parameters, statistic
-from calmstream.estimators.numerics import Counts, Floats
 from calmstream.estimators.papers.cormode.linear import Estimate, LinearModel
 from calmstream.estimators.papers.cormode.sketch import HadamardSketch
 from calmstream.estimators.plan import Group, Plan

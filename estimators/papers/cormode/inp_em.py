@@ -9,11 +9,11 @@ from typing import ClassVar
 import numpy as np
 
 from calmstream.common.errors import InvalidInput, PlanError
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import CLIPPED_STDERRS, Marginal, flagged, uniform
 from calmstream.estimators.methods.base import Design, Request
 from calmstream.estimators.methods.packing import statistic
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.numerics.block_inverse import noise
 from calmstream.estimators.numerics.likelihood import (
     barrier,

@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from calmstream.common.errors import InvalidInput
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import (
     CLIPPED_STDERRS,
@@ -22,7 +23,6 @@ from calmstream.estimators.marginal import (
     uniform,
 )
 from calmstream.estimators.mechanisms.base import Mechanism
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.numerics.simplex import project
 
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calmstream.common.errors import PlanError
+from calmstream.estimators.arrays import Floats, Indices
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import MAX_COVARIANCE_CELLS
 from calmstream.estimators.mechanisms.adaptive import adaptive
@@ -28,7 +29,7 @@ from calmstream.estimators.methods.packing import (
     require_views,
     statistic,
 )
-from calmstream.estimators.numerics import Floats, Indices, consistency
+from calmstream.estimators.numerics import consistency
 from calmstream.estimators.numerics.subsets import elementary
 from calmstream.estimators.papers.cormode.full_domain import unary
 from calmstream.estimators.papers.cormode.linear import (

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calmstream.common.errors import PlanError
+from calmstream.estimators.arrays import Counts, Floats
 from calmstream.estimators.draws import coins_bytes
 from calmstream.estimators.mechanisms.base import (
     Channel,
@@ -35,7 +36,6 @@ from calmstream.estimators.mechanisms.support import (
     require_integer,
     weighted_channel,
 )
-from calmstream.estimators.numerics import Counts, Floats
 from calmstream.estimators.numerics.hadamard import parity, transform
 from calmstream.estimators.randomness import Randomness, exp_weight, uniform_below, uniform_bytes
 

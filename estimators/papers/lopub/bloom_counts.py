@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from calmstream.estimators.numerics import Counts
+from calmstream.estimators.arrays import Counts
 
 Ones = NDArray[np.float32]
 """Shape (rows, n): for each of n reports the constant 1, then the ones of every value: the number

@@ -17,12 +17,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from calmstream.estimators.arrays import Counts, Floats
 from calmstream.estimators.draws import coins_bytes
 from calmstream.estimators.mechanisms.base import Channel, Column, Covariance, Reports, ReportWork
 from calmstream.estimators.mechanisms.bits import random_rows, row_bytes
 from calmstream.estimators.mechanisms.covariance import independent_noise, sum_out
 from calmstream.estimators.mechanisms.support import OTHER, require_integer
-from calmstream.estimators.numerics import Counts, Floats
 from calmstream.estimators.papers.castell.joint_tables import (
     JointTables,
     RecordMechanism,

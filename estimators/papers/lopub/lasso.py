@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from calmstream.estimators.numerics import Floats
+from calmstream.estimators.arrays import Floats
 
 MAX_STEPS = 5000  # of gradient descent; it bounds the time, and the last iterate is returned
 TOLERANCE = 1e-8  # the solver stops when a step changes no cell by this much

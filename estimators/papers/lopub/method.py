@@ -14,12 +14,12 @@ from typing import ClassVar
 import numpy as np
 
 from calmstream.common.errors import InvalidInput
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Attributes, Domain
 from calmstream.estimators.marginal import Marginal, flagged, uniform
 from calmstream.estimators.mechanisms.base import Reports
 from calmstream.estimators.methods.base import Design, Request
 from calmstream.estimators.methods.packing import number_parameter, only_parameters
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.papers.castell.design import choose_tables, only_mechanism, record_view
 from calmstream.estimators.papers.castell.model import RecordTables
 from calmstream.estimators.papers.lopub.bloom_rr import BITS, HASHES, BloomRR

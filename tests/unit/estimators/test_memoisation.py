@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from calmstream.estimators.numerics import Floats
+from calmstream.estimators.arrays import Floats
 
 PAGE = (Path(__file__).parents[3] / "docs" / "memoisation.md").read_text()
 BUCKETS, PERMANENT, FIRST = 2, 1.0, 0.5

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from calmstream.estimators import methods
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.methods.base import Request
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan import Guarantee, Plan
 from calmstream.estimators.planning import empty_tallies
 from calmstream.estimators.tally import Tally

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.changes import Source, compare
 from calmstream.estimators.changes.basis import contrasts, functions, own_positions
 from calmstream.estimators.changes.dependence import central, covered_rows
 from calmstream.estimators.domain import Domain
 from calmstream.estimators.mechanisms.registry import build
-from calmstream.estimators.numerics import Floats
 from calmstream.estimators.plan.counted import CountedView
 from calmstream.estimators.view import View
 

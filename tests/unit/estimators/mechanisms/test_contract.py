@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.mechanisms.olh import OLH
 from calmstream.estimators.mechanisms.registry import build, names
-from calmstream.estimators.numerics import Floats
 from tests.support.mechanisms import EXAMPLES, HASHED, SPLIT, example, matrix, output_tallies
 
 EXACT = [key for key, spec in EXAMPLES.items() if spec["name"] not in HASHED | SPLIT]

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from calmstream.estimators.numerics import Floats
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.numerics.consistency import (
     ConsistencyStructure,
     harmonise,

@@ -5,7 +5,7 @@ from math import inf
 import numpy as np
 import pytest
 
-from calmstream.estimators.numerics import Floats
+from calmstream.estimators.arrays import Floats
 from calmstream.estimators.numerics.dependence import cramers_v, cramers_v_error
 
 SHAPES = [(2, 2), (3, 4), (5, 2)]
