@@ -71,6 +71,16 @@ test("withdrawing erases what was recorded, by any door", async () => {
   }
 });
 
+test("a withdrawal from a damaged store erases what was recorded", async () => {
+  const path = join(folder, "unreadable");
+  const device = await new Device(new FileStore(path)).opened();
+  await device.recorder.note("open");
+  await device.recorder.flush();
+  writeFileSync(path, "{}");
+  await assert.rejects(withdraw(new FileStore(path)), StoreError);
+  assert.doesNotMatch(readFileSync(`${path}.events`, "utf8"), /"open"/);
+});
+
 test("nothing outlives a withdrawal after which the person takes part again", async () => {
   const store = new MemoryStore();
   const device = await new Device(store).opened();

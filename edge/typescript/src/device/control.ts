@@ -48,12 +48,16 @@ export function withdrawals(store: Store): number {
  * Stop all reports of all plans, durably, until `rejoin`.
  *
  * Reports that wait are dropped, and what recorders keep is erased. Ledger and history stay. A store that is
- * deleted is a new device, which has not withdrawn.
+ * deleted is a new device, which has not withdrawn. Where the state is damaged, an error says so, and what
+ * recorders keep is erased nevertheless.
  */
 export async function withdraw(store: Store): Promise<void> {
   counted.set(store, withdrawals(store) + 1);
-  await store.update((state) => ({ ...state, withdrawn: true, withdrawals: state.withdrawals + 1, waiting: [] }));
-  await store.eraseEvents();
+  try {
+    await store.update((state) => ({ ...state, withdrawn: true, withdrawals: state.withdrawals + 1, waiting: [] }));
+  } finally {
+    await store.eraseEvents();
+  }
 }
 
 /** Allow reports again, at once. What was spent before still counts. */
