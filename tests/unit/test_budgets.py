@@ -2,8 +2,8 @@
 """The size of the house: a table by package, and limits that only ever go down.
 
 `FINAL` is what each package may have in the end, where it has more now. `TODAY` is what it may have
-now: whoever makes a package smaller lowers its line here. Only a new feature raises one: the last
-was the release, with fuzzing by coverage and what it records of every format.
+now: whoever makes a package smaller lowers its line here. Only a new feature raises one, or what
+moves from one package to all: the last was the kit of health and metrics, now in `common`.
 """
 
 from __future__ import annotations
@@ -33,17 +33,19 @@ FINAL = {
     "estimators": 15_500,
     "broker": 4_500,
     "calmstream": 5_600,
+    "product": 45_000,
     "tests": 42_000,
 }
 TODAY = {
-    "common": 1_545,
-    "estimators": 18_295,
+    "common": 1_775,
+    "estimators": 17_795,
     "broker": 4_935,
-    "producer": 6_180,
-    "consumer": 10_760,
-    "calmstream": 8_930,
-    "tests": 50_590,
-    "benchmarks": 8_800,
+    "producer": 6_110,
+    "consumer": 10_625,
+    "calmstream": 8_785,
+    "product": 50_000,
+    "tests": 49_065,
+    "benchmarks": 8_790,
     "words outside benchmarks": 45_000,
     "words inside benchmarks": 23_300,
     "options of plan": 30,
@@ -133,6 +135,7 @@ def table() -> dict[str, int]:
         share = 100 * size.documented // max(1, size.definitions)
         print(f"{package:12}{size.lines:8,} lines {size.files:4} files, {share} % documented")
         measured[package] = size.lines
+    measured["product"] = sum(measured[package] for package in PRODUCT)
     documents = tracked("*.md")
     inside = [path for path in documents if path.is_relative_to(ROOT / "benchmarks")]
     measured["words inside benchmarks"] = words(inside)
