@@ -151,7 +151,7 @@ def _with_signs(found: ViewShares, request: Request) -> tuple[list[View], list[f
     precisions = [request.users * oracle(epsilon, domain.size(v))[1] for v in found.views]
     for i, attribute in enumerate(domain.attributes):
         levels = levels_of(attribute)
-        if levels is None or not levels.stated:
+        if levels is None or attribute.kind is None:  # an order that only labels' texts suggest
             continue
         tables = zip(found.views, found.shares.tolist(), precisions, strict=True)
         precision = sum(share * one for view, share, one in tables if i in view)

@@ -50,8 +50,7 @@ class DensityValue(NamedTuple):
 
 def states_of(causes: int) -> Reals:
     """Return all states: (2^causes, causes)."""
-    sides = np.meshgrid(*[[0.0, 1.0]] * causes, indexing="ij")
-    return np.ascontiguousarray(np.array(sides, np.float32).reshape(causes, -1).T)
+    return np.indices((2,) * causes).reshape(causes, -1).T.astype(np.float32, order="C")
 
 
 def weights_of(states: Reals, rho: Reals) -> Reals:

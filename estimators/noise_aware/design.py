@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, combinations_with_replacement
-from math import comb, exp, isfinite, log, prod
+from math import comb, exp, log, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -298,10 +298,6 @@ def read_scales(value: Any) -> PriorScales:
 
 def _size(where: str, given: Any) -> float:
     size = as_number(given)
-    if not isinstance(size, int | float) or isinstance(size, bool) or not isfinite(size):
-        raise PlanError(f"{where}: expected a number, got {size!r}")
-    if size < 0:
-        raise PlanError(f"{where}: a standard deviation is not negative, got {size}")
-    if size > 1:
-        raise PlanError(f"{where}: no coefficient is above 1, got {size}")
+    if not isinstance(size, int | float) or isinstance(size, bool) or not 0 <= size <= 1:
+        raise PlanError(f"{where}: expected a standard deviation from 0 to 1, got {size!r}")
     return size

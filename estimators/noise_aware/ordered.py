@@ -34,7 +34,6 @@ class Levels:
     lone: Flags  # Whether the neighbours of a label say nothing about its probability
     codes: Indices  # The code of each label
     count: int  # Number of labels with a place in the order; the label ``other`` has none
-    stated: bool  # Whether the domain states the order; else the labels' numbers suggest it
 
 
 def levels_of(attribute: Attribute) -> Levels | None:
@@ -47,7 +46,7 @@ def levels_of(attribute: Attribute) -> Levels | None:
     offset, lone = np.zeros(size), np.isnan(places[codes])
     if isinstance(kind, Number):
         offset[:count], lone[:count] = _offsets(_widths(kind))
-    return Levels(offset, lone, codes, count, stated=kind is not None)
+    return Levels(offset, lone, codes, count)
 
 
 def _places(attribute: Attribute) -> Floats | None:

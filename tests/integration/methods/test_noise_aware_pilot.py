@@ -149,7 +149,7 @@ def test_what_cannot_be_planned_after_a_pilot(
     cases = [
         (["signs", "--users", "10"], "learns from noise-aware, calm, am, marg-ps, marg-rr"),
         (["pilot"], "--users: every device may report before the pilot ends"),
-        (["pilot", *negative], "of order 2: a standard deviation is not negative"),
+        (["pilot", *negative], "of order 2: expected a standard deviation from 0 to 1"),
         (["pilot", "--users", "10", "--columns", "a0,a1,a2"], "its domain is different"),
     ]
     for options, message in cases:

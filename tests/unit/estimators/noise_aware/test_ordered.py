@@ -102,7 +102,7 @@ def test_levels_come_first_in_their_order_then_other_labels() -> None:
     assert levels is not None
     assert levels.codes.tolist() == [2, 0, 3, 1]
     assert levels.lone.tolist() == [False, False, False, True]
-    assert (levels.count, levels.stated) == (3, False)
+    assert levels.count == 3
 
 
 def test_an_order_lowers_the_error_of_pairs() -> None:

@@ -41,15 +41,15 @@ def taught(
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ([0.6, -0.1], "of order 2: a standard deviation is not negative, got -0.1"),
-        ([float("inf")], "of order 1: expected a number, got inf"),
-        ([0.6, 1.5], "of order 2: no coefficient is above 1"),
+        ([0.6, -0.1], "of order 2: expected a standard deviation from 0 to 1, got -0.1"),
+        ([float("inf")], "of order 1: expected a standard deviation from 0 to 1, got inf"),
+        ([0.6, 1.5], "of order 2: expected a standard deviation from 0 to 1, got 1.5"),
         ([0, 0.0], "all are 0"),
         ([0.1] * 5, "expected 1 to 4 numbers"),
         ([0.6, [0.1] * 17], "of order 2: expected a number or 1 to 16 of them"),
-        ([0.6, [0.1, -0.1]], "of order 2: a standard deviation is not negative, got -0.1"),
-        ([[0.6], 0.1], "of order 1: expected a number, got [0.6]"),
-        ([0.6, [0.1, [0.1]]], "of order 2: expected a number, got [0.1]"),
+        ([0.6, [0.1, -0.1]], "of order 2: expected a standard deviation from 0 to 1, got -0.1"),
+        ([[0.6], 0.1], "of order 1: expected a standard deviation from 0 to 1, got [0.6]"),
+        ([0.6, [0.1, [0.1]]], "of order 2: expected a standard deviation from 0 to 1, got [0.1]"),
     ],
 )
 def test_impossible_scales_are_refused(sizes: Any, message: str) -> None:
