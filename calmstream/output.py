@@ -11,7 +11,7 @@ from calmstream.common.text import visible
 
 
 def say(*lines: object, error: bool = False) -> None:
-    """Print lines; what labels and names have in them acts on nobody's terminal."""
+    """Print lines; control characters in labels and names are made visible."""
     for line in lines:
         print(visible(str(line)), file=sys.stderr if error else sys.stdout, flush=True)
 

@@ -1,4 +1,4 @@
-"""The console of all pages: labels and names act on nobody's terminal."""
+"""The console of all pages; control characters in labels and names are made visible."""
 
 from __future__ import annotations
 

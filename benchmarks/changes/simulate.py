@@ -59,7 +59,7 @@ def windows(
     """Draw windows of n reports each from the exact distribution of their tallies."""
     shares = np.array([s for g in groups for s in g.shares], np.float64)
     reports = generator.multinomial(n, shares / shares.sum(), size=draws)
-    views = tuple((g.mechanism.at(epsilon), v) for g in groups for v in g.views)
+    views = tuple((g.mechanism, v) for g in (g.at(epsilon) for g in groups) for v in g.views)
     drawn = []
     for number, (mechanism, _) in enumerate(views):
         histograms = generator.multinomial(reports[:, number], frequencies[number])

@@ -1,4 +1,4 @@
-"""Measures methods on a local table: devices are drawn from it, report, and are the truth."""
+"""Measures methods on a local table: devices are drawn from it, and their true tables compared."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class _Campaign:
     def _collect(
         self, method: Method, plan: Plan, codes: Codes, noise: np.random.SeedSequence
     ) -> Callable[[], Model]:
-        """Collect; return what estimates a model. A plan for fewer devices is that of a pilot."""
+        """Collect; return what estimates a model. A plan for fewer devices is a pilot's."""
         if isinstance(method, ReadsReports):
             values = plan.groups[0].views[0].inputs(codes, plan.domain)
             reports = plan.mechanisms[0].perturb(values, SeededRandomness(noise))

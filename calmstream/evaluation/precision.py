@@ -37,8 +37,8 @@ deviation of a factor is then about a tenth. Each takes about half a second."""
 
 TABLES = 24  # most tables of one size over which errors are averaged; they are spread over all
 
-_USERS = 1e12
-_EVEN = 0.01
+_USERS = 1e12  # the most reports that are looked at for a wanted width
+_EVEN = 0.01  # part of even shares, so that none is 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,7 +163,7 @@ class Precision:
         return _Table(shape, shares, information, sampling, _prior(shape))
 
     def _simulated(self, codes: Codes, sizes: Sequence[int]) -> dict[int, float]:
-        """Return simulated over computed half-widths, by the number of attributes of a table."""
+        """Return the ratio of simulated to computed half-widths, by the attributes of a table."""
         users = min(self.plan.users, MAX_SIMULATED)
         ordinary = self.plan.domain.attributes[: self.plan.domain.ordinary]
         free = sum(len(one.labels) - 1 for one in ordinary)

@@ -75,7 +75,7 @@ def promises(precision: Precision, given: Sequence[str]) -> list[dict[str, Any]]
     """
     plan, found = precision.plan, []
     for what, width in _widths(precision, given):
-        later = {name: width(n * plan.users) for name, n in over_time.sums(plan).items()}
+        later = {name: width(n * plan.users) for name, n in over_time.in_spans(plan).items()}
         if plan.windows > 1:
             spread = (width(_MANY) / Z95) ** 2 * _MANY  # variance of a share by one report
             later["now"] = width(over_time.worth_now(plan, spread))

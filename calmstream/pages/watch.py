@@ -52,7 +52,7 @@ def shown_cells(table: Sequence[float]) -> list[int]:
 
 
 def left_out(table: Sequence[float]) -> list[str]:
-    """Return a line about the cells that are not shown, and about what they hold together."""
+    """Return a line about the cells that are not shown and their total share."""
     shown = set(shown_cells(table))
     others = [value for i, value in enumerate(table) if i not in shown]
     about = f"{len(others):,} of {len(table):,} cells left out: {100 * sum(others):.2f} % in all"
@@ -78,7 +78,7 @@ def bar(value: float, margin: float, scale: float) -> str:
 
 def render(snapshot: Snapshot, marginal: Sequence[str]) -> RenderableType:
     heading = Text(header(snapshot.manifest), style="bold")
-    facts = Text(truth(snapshot.manifest), style="dim")
+    facts = Text(provenance(snapshot.manifest), style="dim")
     if not snapshot.marginals:
         return Group(heading, facts, Text("no tables: it received no reports"))
     record = snapshot.record(*marginal)
@@ -104,7 +104,7 @@ def span(start: float, end: float, clock: str = "%H:%M:%S") -> str:
     return f"{first.strftime(f'%Y-%m-%d {clock}')} to {last.strftime(until)} UTC"
 
 
-def truth(manifest: Manifest) -> str:
+def provenance(manifest: Manifest) -> str:
     rejected = sum(manifest.rejected.values())
     guarantee = str(manifest.guarantee["kind"])
     if guarantee == "w-event":

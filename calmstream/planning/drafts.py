@@ -87,7 +87,7 @@ class Drafts:
 
 
 def learn(method: str, pilot: Plan, broker: Broker, namespace: str) -> tuple[dict[str, Any], int]:
-    """Return what a method learns from its pilot's counts, and how many devices never report.
+    """Return what a method learns from its pilot's counts, and how many devices have not reported.
 
     The counts are the total of the newest final window; w-event asks a w-th part a window.
     """

@@ -26,13 +26,13 @@ _NO_TURN = (
 DRIFT, MONTH = 0.01, 30 * 86_400  # deviation of a share's change in a month, for ``now``
 
 _LEARNT = 1.7
-"""Variance over that of the best filter: a discount is learnt, and follows the whole view, of which
-other cells move less. The largest ratio in simulations (tests/unit/calmstream/planning)."""
+"""Largest ratio, in simulations, of the variance to that of the best filter, which knows how fast a
+cell moves: a learnt discount follows a whole view (tests/unit/calmstream/planning)."""
 
 _SPANS = {"a day": 86_400, "a week": 7 * 86_400}
 
 
-def sums(plan: Plan) -> dict[str, int]:
+def in_spans(plan: Plan) -> dict[str, int]:
     """Return the windows in a day and in a week, where those are several and the plan has them."""
     found = {name: seconds // plan.window for name, seconds in _SPANS.items()}
     return {name: count for name, count in found.items() if 1 < count <= plan.windows}

@@ -14,7 +14,7 @@ T = TypeVar("T")
 class RetryBudget:
     """The maximum time for which one operation may fail without a success in between.
 
-    It begins with the first failure, so what is not attempted for an hour has not failed so long.
+    It begins with the first failure, in `call` with the call: what is not attempted does not fail.
     """
 
     def __init__(self, clock: Clock, seconds: float) -> None:

@@ -30,7 +30,7 @@ from calmstream.estimators.methods.base import (
 from calmstream.estimators.numerics.dependence import cramers_v, cramers_v_error
 from calmstream.estimators.plan import Plan
 
-MAX_PAIRS = 2016  # all pairs are looked at of at most 64 attributes; of more, the published pairs
+MAX_PAIRS = 2016  # with at most 64 attributes all pairs are looked at, else the published ones
 MAX_TESTED_CELLS = 512
 """Largest table that is tested for independence: the cost grows with the cube of its cells."""
 
@@ -121,7 +121,7 @@ def _unbiased(
 ) -> tuple[Floats, Floats | None]:
     """Return the unbiased table (r, s) of a pair, and its covariance with devices' sampling.
 
-    The published ``table`` where there is none; no covariance where it is not known or too large.
+    The published ``table`` where no unbiased one exists; no covariance if unknown or too large.
     """
     tested = table.size <= MAX_TESTED_CELLS and table.sum() > 0.0
     if isinstance(model, RawTables):

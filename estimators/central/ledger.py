@@ -109,7 +109,7 @@ def read_ledger(plan: CentralPlan, raw: bytes) -> Ledger:
             raise FatalError(
                 f"the budget account belongs to plan {document['plan'][:8]}, not {plan.digest[:8]}"
             )
-        # What each cost follows from the plan.
+        # Costs follow from the plan and are not read.
         entries = {entry["release"]: entry["published"] for entry in document["entries"]}
         return Ledger(plan, entries, document["topic"])
     except (KeyError, TypeError, ValueError) as error:

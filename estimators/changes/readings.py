@@ -17,8 +17,8 @@ from calmstream.estimators.numerics.simplex import project
 
 MIN_EXPECTED = 5.0  # least expected count of an event, or of its complement, for a view to be used
 MIN_UNEVEN, UNEVEN = 40.0, 4.0
-"""The same where one side has more than so many times the reports of the other: there the far tail
-of chi-square is too light for small counts."""
+"""MIN_UNEVEN replaces MIN_EXPECTED where one side has over UNEVEN times the reports of the other:
+there the far tail of chi-square is too light for small counts."""
 
 MIN_PER_CELL = 4
 """Reports per cell below which the covariance is not that of the reported frequencies.
@@ -35,7 +35,7 @@ class Readings:
     def __init__(self, first: Source, second: Source) -> None:
         self.sides = first, second
         views = [[(own.view, own.mechanism) for own in side.views] for side in self.sides]
-        self._alike = views[0] == views[1]  # whether counts of both sides may be added
+        self._same_views = views[0] == views[1]  # whether counts of both sides may be added
         # By side, number of the view, axes, and whether the covariance is that of both sides.
         self._known: dict[tuple[int, int, Attributes, bool], tuple[Floats, Floats]] = {}
         self._rarest: dict[tuple[int, int, Attributes], float] = {}
@@ -59,12 +59,12 @@ class Readings:
 
     def _enough(self, side: int, number: int, part: Part) -> bool:
         """Return whether every event is expected often, on the side with fewer reports."""
-        sides = self.sides if self._alike else (self.sides[side],)
+        sides = self.sides if self._same_views else (self.sides[side],)
         reports = [one.views[number].n for one in sides]
         wanted = MIN_UNEVEN if max(reports) > UNEVEN * min(reports) else MIN_EXPECTED
         if not min(reports):
             return False
-        key = (0 if self._alike else side, number, part.axes)
+        key = (0 if self._same_views else side, number, part.axes)
         if key not in self._rarest:
             expected = self._expected(side, number, part, together=True)[0]
             mechanism = self.sides[side].views[number].mechanism
@@ -85,7 +85,7 @@ class Readings:
 
     def _precision(self, side: int, number: int, part: Part, *, together: bool) -> Floats:
         own = self.sides[side].views[number]
-        if together and self._alike and (1 - side, number, part.axes, True) in self._known:
+        if together and self._same_views and (1 - side, number, part.axes, True) in self._known:
             # At common frequencies it is in proportion to the reports: one inverse serves both.
             other = self.sides[1 - side].views[number]
             if own.repeats == other.repeats == 1.0:
@@ -103,7 +103,7 @@ class Readings:
         own = self.sides[side].views[number]
         counts: Counts = own.counts
         n = own.n
-        if together and self._alike:
+        if together and self._same_views:
             other = self.sides[1 - side].views[number]
             counts, n = counts + other.counts, n + other.n
         return own.mechanism.table(counts, n, part.shape, part.axes), n

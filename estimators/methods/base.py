@@ -62,8 +62,8 @@ class LinearAnswers(Model, Protocol):
     """A model whose answers before non-negativity are unbiased and linear in the counters.
 
     Error formulas and tests of association refer to these answers. `marginal` publishes the clipped
-    table with the standard errors of this one. Where no view contains all of the attributes, or
-    there are more than 2^12 cells of a covariance, both raise InvalidInput.
+    table with the standard errors of this one. Where no view contains all of the attributes both
+    raise InvalidInput, and `covariance` of a table of more than 2^12 cells.
     """
 
     everyone: ClassVar[bool]

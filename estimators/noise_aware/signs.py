@@ -1,4 +1,4 @@
-"""How many of the reports are on coarse functions of the level of a number.
+"""Chooses how many of the reports are on coarse functions of the level (bin) of a number.
 
 A report on one of many levels says little about wide ranges; one on the parity of some of the
 highest bits of the level says much. See noise-aware.md, section 3, "Signs of numbers' levels".
@@ -54,7 +54,7 @@ def _best(count: int, precision: float, reports: float, epsilon: str) -> tuple[i
     """Return the number of bits, and the share of reports on them, of least expected error.
 
     It is the mean log error of ranges, of cells, and of what only the tables show, such as pairs
-    and spikes: they pay for the signs, so this error grows as 1 / (1 - share).
+    and spikes: they get fewer reports, so this error grows as 1 / (1 - share).
     """
     scenarios, one = _scenarios(count), oracle(epsilon, 2)[1]
     cells = np.eye(count) * (count * precision)

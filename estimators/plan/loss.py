@@ -17,7 +17,7 @@ YEAR = 365 * 86_400  # seconds over which losses are added up, from any start
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Maximum loss of one device; ``year``: in any 365 days, a report at its window's end."""
+    """Maximum loss of one device; ``year``: in any 365 days, by the ends of reports' windows."""
 
     report: Decimal
     year: Decimal

@@ -1,4 +1,4 @@
-"""The labels of each attribute in all views of a group that hold it, followed together."""
+"""Follows the shares of each attribute's labels over windows, from all views of a group with it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from calmstream.estimators.view import View
 class Margins:
     """One row of counter frequencies for each attribute; ``labels`` as of `labels_of`.
 
-    ``period``: windows of a season, or 0; ``restart``: as of `LevelCandidates`, of one view.
+    ``period``: windows of a season, or 0; ``restart``: as `LevelCandidates` has it for one view.
     """
 
     def __init__(
@@ -36,12 +36,12 @@ class Margins:
         shift = np.arange(len(sizes)) * width - np.cumsum([0, *sizes])[:-1]
         self.holds = np.zeros((len(sizes), len(views)), bool)
         self._places = labels.copy()  # of each counter, among the labels of all rows
-        # Where counters are no cells, they say nothing of any attribute.
+        # Counters of anything but cells say nothing of single attributes.
         for number, view in enumerate(views if len(labels) else ()):
             self.holds[list(view.attributes), number] = True
             self._places[:, number] += shift[list(view.attributes)][:, None]
-        self._each = mechanism.cells / sizes  # cells of a view with one label
-        directions = np.maximum(sizes - float(mechanism.fixed_total), 1.0)  # in which a row varies
+        self._each = mechanism.cells / sizes  # cells of a view in which a label is
+        directions = np.maximum(sizes - float(mechanism.fixed_total), 1.0)  # free shares of a row
         self.series = Series(restart / self._each, directions, width, period)
         self._n, self._counts = np.zeros(len(sizes)), np.zeros((len(sizes), width))
         self._score = np.zeros_like(self.series.evidence)

@@ -27,7 +27,7 @@ Revision = tuple[int, ...]
 
 
 class Kind(StrEnum):
-    """What a set is about: an open window, a closed one, all through one, or what is so now."""
+    """What a set is about: an open window, a closed one, all up to one, or what is so now."""
 
     EARLY = "early"
     FINAL = "final"

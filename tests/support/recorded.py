@@ -26,6 +26,7 @@ from calmstream import FileStore, Reporter, set_policy
 from calmstream.broker.transport import Partition
 from calmstream.common.version import version
 from calmstream.estimators.central.release_reading import ReleaseFold
+from calmstream.estimators.mechanisms.base import Mechanism
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.document import read_plan
 from calmstream.estimators.wire.batch import decode_batch
@@ -55,7 +56,7 @@ Json = dict[str, Any]
 
 def said(value: Any) -> Any:
     """Return a value as JSON: what was read, without the types that may change."""
-    if is_dataclass(value) and not isinstance(value, type | Plan):
+    if is_dataclass(value) and not isinstance(value, type | Plan | Mechanism):
         return {f.name: said(getattr(value, f.name)) for f in fields(value) if f.name[0] != "_"}
     if isinstance(value, Mapping):
         return {str(said(name)): said(each) for name, each in value.items()}
@@ -69,6 +70,7 @@ def said(value: Any) -> Any:
 
 SHOWN: dict[type, Callable[[Any], Any]] = {
     Plan: lambda plan: plan.digest,
+    Mechanism: Mechanism.to_json,
     Enum: lambda one: one.value,
     bytes: bytes.hex,
     np.ndarray: np.ndarray.tolist,

@@ -17,7 +17,7 @@ from calmstream.estimators.recorded import Recorded
 from calmstream.estimators.tracking.tracker import Tracker
 from calmstream.evaluation.precision import Precision
 from calmstream.evaluation.promises import promises
-from calmstream.planning.over_time import DRIFT, MONTH, period, sums, warnings
+from calmstream.planning.over_time import DRIFT, MONTH, in_spans, period, warnings
 from calmstream.producer.device.assignment import place
 from tests.support.producer import unsigned_reporter
 from tests.support.publisher import published_plan
@@ -108,7 +108,10 @@ def test_a_day_and_a_week_are_several_windows_of_the_plan() -> None:
         (3600, 800, {"a day": 24, "a week": 168}),
         (7 * DAY, 90, {}),
     ):
-        assert sums(replace(base, window=window, expires=base.start + windows * window)) == expected
+        assert (
+            in_spans(replace(base, window=window, expires=base.start + windows * window))
+            == expected
+        )
 
 
 @pytest.mark.parametrize("users", [5_000, 200_000])
