@@ -6,6 +6,7 @@ A fault of the only plan ends the process. Of many plans it stops only the one t
 from __future__ import annotations
 
 import argparse
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -94,7 +95,7 @@ def accepted_plans(args: argparse.Namespace) -> tuple[list[AcceptedPlan], dict[s
     folder = _folder(args, found.append)
     if folder is None:
         return [arguments.load_accepted(args.plan)], {}
-    folder.refresh()
+    folder.refresh(math.inf)  # a command that reads once leaves no plan out
     served = {one.plan.digest: one for one in found if one.plan.digest in folder.documents}
     by_name = sorted(served.values(), key=lambda one: (one.plan.name, one.plan.digest))
     return by_name, dict(folder.refused)

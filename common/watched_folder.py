@@ -1,4 +1,4 @@
-"""Watches a folder of documents: which can be used, which are refused, and why."""
+"""Watches a folder of plans, each a document: which can be used, which are refused, and why."""
 
 from __future__ import annotations
 
@@ -13,15 +13,12 @@ from structlog.typing import FilteringBoundLogger
 
 from calmstream.common.errors import CalmstreamError, InvalidInput
 
-MAX_FILES = 1000
-"""Files beyond this number, in the order of their names, are not read."""
-
+MAX_FILES = 1000  # files beyond this number, in the order of their names, are not read
 _READ_SECONDS = 10.0
-"""A refresh reads new files for this long; the next one continues."""
 
 
 class Named(Protocol):
-    """A document: equal digests mean the same one, a folder may allow a name only once."""
+    """A plan as it was read: equal digests mean the same one, a name may be allowed only once."""
 
     @property
     def name(self) -> str: ...
@@ -32,8 +29,7 @@ class Named(Protocol):
 
 T = TypeVar("T", bound=Named)
 
-Stamp = tuple[int, int, int]
-"""Time of the last change, size and inode of a file: equal stamps mean an unchanged file."""
+Stamp = tuple[int, int, int]  # time of change, size and inode; equal ones mean an unchanged file
 
 
 class _File(NamedTuple, Generic[T]):
@@ -47,10 +43,10 @@ class _File(NamedTuple, Generic[T]):
 class WatchedFolder(Generic[T]):
     """Reads ``*.json`` of a folder, again when they change. One thread calls its methods.
 
-    A file counts as changed when its stamp differs, also behind a symbolic link. A document whose
-    file is missing or broken stays in use until the next refresh finds the same, so that a file
-    that is being written takes nothing away. Of two documents with one name the one in use stays;
-    among new ones the first file by name wins.
+    A file counts as changed when its stamp differs, also behind a symbolic link. A document that
+    no file has any more stays in use, and its name taken, until the next refresh finds the same, so
+    that a file that is being written takes nothing away. Of two documents with one name the one in
+    use stays; among new ones the first file by name wins.
 
     ``documents`` (by digest) and ``refused`` (reasons by file name) are replaced as a whole, so
     that any thread may read them.
@@ -92,17 +88,20 @@ class WatchedFolder(Generic[T]):
         self._said, self._trouble = self.refused, trouble
         return trouble
 
-    def refresh(self) -> None:
-        """Read files that are new or have changed. Cost otherwise: one ``stat`` for each file."""
+    def refresh(self, seconds: float = _READ_SECONDS) -> None:
+        """Read new and changed files for ``seconds``; until the rest are read, their plans stay."""
         stamps, troubles = self._stamps()
-        self._files = {n: file for n, file in self._files.items() if stamps.get(n) == file.stamp}
-        deadline = time.monotonic() + _READ_SECONDS
-        for name in sorted(stamps.keys() - self._files.keys()):
+        self._files = {name: file for name, file in self._files.items() if name in stamps}
+        deadline = time.monotonic() + seconds
+        for name, stamp in stamps.items():
+            if name in self._files and self._files[name].stamp == stamp:
+                continue
             try:
-                self._files[name] = _File(stamps[name], self._load(name))
+                self._files[name] = _File(stamp, self._load(name))
             except CalmstreamError as error:
-                self._files[name] = _File(stamps[name], None, str(error))
+                self._files[name] = _File(stamp, None, str(error))
             except OSError as error:
+                self._files.pop(name, None)
                 troubles[name] = error.strerror or "cannot be read"
             if time.monotonic() > deadline:
                 break
@@ -110,7 +109,8 @@ class WatchedFolder(Generic[T]):
         gone = self.documents.keys() - found.keys()
         again = {d: self.documents[d] for d in gone - self._missing}
         self._missing = set(gone)
-        self.documents = found | again
+        taken = {one.name for one in again.values()} if self._unique_names else ()
+        self.documents = {d: one for d, one in found.items() if one.name not in taken} | again
         why = {name: file.why for name, file in self._files.items() if file.why}
         self.refused = dict(sorted({**troubles, **why}.items()))
 
@@ -121,9 +121,9 @@ class WatchedFolder(Generic[T]):
                     e.name for e in entries if e.name.endswith(".json") and e.name[0] != "."
                 )
         except FileNotFoundError:
-            raise InvalidInput(f"--plans {self._folder}: no such directory") from None
+            raise InvalidInput(f"{self._folder}: no such directory") from None
         except OSError as error:
-            raise InvalidInput(f"--plans {self._folder}: {error.strerror}") from None
+            raise InvalidInput(f"{self._folder}: {error.strerror}") from None
         stamps: dict[str, Stamp] = {}
         troubles: dict[str, str] = {}
         if len(names) > MAX_FILES:

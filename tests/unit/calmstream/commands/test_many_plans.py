@@ -13,6 +13,7 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import TopicSpec
 from calmstream.commands.status import document, show, signed
 from calmstream.common.errors import PlanError
+from calmstream.common.watched_folder import WatchedFolder
 from calmstream.consumer.metrics.registry import plan_label
 from calmstream.consumer.operations.status import PlanStatus
 from tests.support.faulty_broker import FaultyBroker
@@ -53,6 +54,7 @@ def test_topics_are_made_for_every_plan_but_those_with_a_fault(
 ) -> None:
     broker = FaultyBroker()
     monkeypatch.setattr("calmstream.connect.kafka", lambda _: broker)
+    monkeypatch.setattr(WatchedFolder.refresh, "__defaults__", (-1.0,))  # a watch reads one file
     one, two = make_plan(name="one"), make_plan(name="two")
     for plan in (one, two):
         (tmp_path / f"{plan.name}.json").write_bytes(plan.to_bytes())

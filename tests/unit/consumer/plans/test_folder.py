@@ -84,18 +84,3 @@ def test_a_folder_that_cannot_be_read_keeps_the_plans_and_says_so_once(tmp_path:
     assert scene.served == {"one", "two"}
     assert scene.metric("plan_folder_unreadable") == 0
     assert len(scene.said("the plans can be read again")) == 1
-
-
-def test_a_plan_that_is_removed_and_put_back_is_served_again(tmp_path: Path) -> None:
-    scene = Scene(tmp_path, ONE, TWO)
-    (scene.path / "one.json").unlink()
-    scene.turn(1)
-    assert scene.served == {"one", "two"}, "one look takes nothing away"
-    scene.turn(1)
-    assert scene.served == {"two"}
-    assert scene.metric("plans_served") == 1
-    scene.put(ONE, "under-another-name.json")
-    scene.turn(1)
-    assert scene.served == {"one", "two"}
-    assert scene.metric("plan_files_refused") == 0
-    assert scene.said("plan refused") == []
