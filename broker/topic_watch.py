@@ -6,6 +6,7 @@ from a topic whose settings are wrong.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 
@@ -13,11 +14,11 @@ from calmstream.broker.names import TopicNames
 from calmstream.broker.topic_facts import SETTINGS, TopicFault, faults
 from calmstream.broker.transport import TopicInfo, Topics
 from calmstream.common.clock import Clock
-from calmstream.common.errors import BrokerUnreachable, FatalError
+from calmstream.common.errors import BrokerUnreachable, CalmstreamError, FatalError
 from calmstream.estimators.plan import Plan
 
-EVERY_SECONDS = 10.0
-"""Time between two checks, unless a role states another one."""
+EVERY_SECONDS = 10.0  # between two checks, unless a role states another time
+_LOG = logging.getLogger("calmstream.topics")
 
 
 class TopicWatch:
@@ -30,7 +31,7 @@ class TopicWatch:
 
     def __init__(
         self,
-        judge: Callable[[Mapping[str, TopicInfo]], Iterable[TopicFault]],
+        find_faults: Callable[[Mapping[str, TopicInfo]], Iterable[TopicFault]],
         topics: Topics,
         found: Mapping[str, TopicInfo],
         clock: Clock,
@@ -42,7 +43,7 @@ class TopicWatch:
     ) -> None:
         self.fault = ""
         self._create = create
-        self._find_faults = judge
+        self._find_faults = find_faults
         self._topics = topics
         self._ids = {name: info.id for name, info in found.items()}
         self._clock = clock
@@ -51,9 +52,9 @@ class TopicWatch:
         self._answered = clock.monotonic()
         self._failing_since: float | None = None
         self._next = self._answered + every_seconds
-        self._check: threading.Thread | None = None
-        self._error = ""
-        self._judge(found)
+        self._thread: threading.Thread | None = None
+        self._error = self._failure = ""
+        self._note_faults(found)
 
     def turn(self) -> None:
         """Begin a check if one is due; raise what an earlier one found. Never blocks."""
@@ -62,34 +63,36 @@ class TopicWatch:
         now = self._clock.monotonic()
         failing = 0.0 if self._failing_since is None else now - self._failing_since
         if self._retry_seconds is not None and failing >= self._retry_seconds:
-            raise BrokerUnreachable(
-                f"no broker has answered for {self.silent_seconds():.0f} s; start again"
-            )
-        if now >= self._next and (self._check is None or not self._check.is_alive()):
+            raise BrokerUnreachable(self.silence())
+        if now >= self._next and (self._thread is None or not self._thread.is_alive()):
             self._next = now + self._every
-            self._check = threading.Thread(target=self._look, name="topics", daemon=True)
-            self._check.start()
+            self._thread = threading.Thread(target=self._check, name="topics", daemon=True)
+            self._thread.start()
 
     def silent_seconds(self) -> float:
-        """Return the age of the last answer while checks fail, else 0, also after a halt."""
+        """The last answer's age if checks fail; else 0, also after the process was suspended."""
         failing = self._failing_since is not None
         return self._clock.monotonic() - self._answered if failing else 0.0
 
-    def _look(self) -> None:
-        try:
-            found = described(self._topics, self._ids)
-        except Exception:  # noqa: BLE001 - the age of the last answer shows it
-            if self._failing_since is None:
-                self._failing_since = self._clock.monotonic()
-            return
-        self._answered, self._failing_since = self._clock.monotonic(), None
-        self._error = self._error or self._changed(found)
-        if not self._error:
-            self._judge(found)
+    def silence(self) -> str:
+        silent = f"no broker has answered for {self.silent_seconds():.0f} s; start again"
+        return f"{silent} (the last error: {self._failure})"
 
-    def _judge(self, found: Mapping[str, TopicInfo]) -> None:
-        wrong = list(self._find_faults(found))
-        self._error = next((fault.text for fault in wrong if fault.stops), "")
+    def _check(self) -> None:
+        try:
+            self._note_faults(described(self._topics, self._ids))
+        except Exception as error:  # noqa: BLE001 - repeated, and shown when it lasts
+            self._failure = str(error) if isinstance(error, CalmstreamError) else repr(error)
+            if self._failing_since is None:
+                _LOG.warning("the topics cannot be checked: %s", self._failure)
+                self._failing_since = self._clock.monotonic()
+        else:
+            self._answered, self._failing_since = self._clock.monotonic(), None
+
+    def _note_faults(self, found: Mapping[str, TopicInfo]) -> None:
+        changed = self._changed(found)
+        wrong = [] if changed else list(self._find_faults(found))
+        self._error = changed or next((fault.text for fault in wrong if fault.stops), "")
         self.fault = next((fault.text for fault in wrong if not fault.stops), "")
 
     def _changed(self, found: Mapping[str, TopicInfo]) -> str:
@@ -118,7 +121,7 @@ def watch_plan(
     retry_seconds: float | None = None,
 ) -> TopicWatch:
     return TopicWatch(
-        lambda described: faults(plan, names, described, used=found),
+        lambda now: faults(plan, names, now, used=found),
         topics,
         found,
         clock,

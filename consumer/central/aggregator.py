@@ -115,9 +115,9 @@ class Aggregator:
         """Stop where facts have changed, or no broker answers; but not before a paid release."""
         watch.turn()
         self.health.watched(watch.silent_seconds, watch.fault)
-        silent = watch.silent_seconds()
-        if silent > RETRY_SECONDS and not self._publication.has_unsent_release:
-            raise FatalError(f"no broker has answered for {silent:.0f} s; start again")
+        silent = watch.silent_seconds() > RETRY_SECONDS
+        if silent and not self._publication.has_unsent_release:
+            raise FatalError(watch.silence())
 
     def _send(self) -> None:
         for _ in self._publication.send():

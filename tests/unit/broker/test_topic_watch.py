@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NoReturn
+from unittest.mock import Mock
 
 import pytest
 
+from calmstream.broker import topic_watch
 from calmstream.broker.in_process.broker import InProcessTopics
 from calmstream.common.errors import BrokerUnreachable, FatalError, RecoverableError
 from calmstream.consumer.publish.publisher import Publisher
 from calmstream.consumer.tally.worker import TallyWorker
 from tests.support.tally import small_plan
 from tests.support.tally_bench import DAY_MS, Stage, await_requests
-
-
-def away(*_: object) -> NoReturn:
-    raise RecoverableError("the broker does not answer")
 
 
 def take_turns(stage: Stage, turn: Callable[[], object], count: int = 400) -> None:
@@ -96,8 +93,15 @@ def test_added_partitions_are_said_and_counted_around(role: str) -> None:
 
 
 @ROLES
-def test_a_role_says_that_no_broker_answers_and_ends_after_the_retry_time(
-    role: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("broken", "error"),
+    [
+        (InProcessTopics, RecoverableError("the access is refused")),
+        (topic_watch, KeyError("a defect")),
+    ],
+)
+def test_a_role_says_that_no_broker_answers_and_why_and_ends_after_the_retry_time(
+    role: str, broken: object, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage, running = ready(role, retry_seconds=60.0)
     said: list[str] = []
@@ -106,9 +110,9 @@ def test_a_role_says_that_no_broker_answers_and_ends_after_the_retry_time(
         running.turn()
         said.append(running.health.readiness().detail)
 
-    for call in ("describe", "log_ends", "log_starts"):
-        monkeypatch.setattr(InProcessTopics, call, away)
-    with pytest.raises(BrokerUnreachable, match="no broker has answered for"):
+    for call in {"describe", "log_ends", "log_starts", "faults"} & set(dir(broken)):
+        monkeypatch.setattr(broken, call, Mock(side_effect=error))
+    with pytest.raises(BrokerUnreachable, match=f"no broker has answered for .*{error.args[0]}"):
         take_turns(stage, turn)
     assert any("no broker has answered for" in detail for detail in said)
     assert stage.clock.monotonic() < 120
