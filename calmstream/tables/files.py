@@ -22,7 +22,7 @@ from calmstream.tables.encoding import decoded, unpacked
 from calmstream.tables.header import clean, different, with_names
 from calmstream.tables.table import ColumnBuilder, FileColumn, FileTable, Value, of_rows
 
-_CELL = re.compile(rb'<c r="([A-Z]{1,3})([0-9]{1,7})"[^>]*[^/]>')
+_CELL = re.compile(rb'<c r="([A-Z]{1,3})([0-9]{1,7})"(?:[^>]*[^/>])?>')
 _MAX_CELLS = 1 << 26  # of a sheet, from its first to its last value: the reader holds them all
 
 # The beginning of JSON: an object, or a list that is empty or begins with one.
@@ -104,7 +104,8 @@ def _workbook(raw: bytes) -> FileTable:
     texts = [[str(text_of(cell)) for cell in row] for row in sheets.get(name, [])]
     rows = [(i, row) for i, row in enumerate(texts, 1) if any(map(str.strip, row))]
     said = [f"sheet: {name!r}, the longest of {len(sheets)}"] if len(sheets) > 1 else []
-    while len(rows) > 1 and sum(map(bool, rows[0][1])) == 1 and len(rows[0][1]) > 2:
+    most = max((sum(map(bool, row)) for _, row in rows), default=0)
+    while len(rows) > 1 and sum(map(bool, rows[0][1])) == 1 < most and len(rows[0][1]) > 2:
         said.append(f"left out: the title {''.join(rows.pop(0)[1])!r} above the table")
     if len(rows) < 2:
         raise InvalidInput("the workbook has no records")

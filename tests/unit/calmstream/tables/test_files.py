@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import zipfile
 from pathlib import Path
 
 import cramjam
@@ -96,11 +97,10 @@ def written(tmp_path: Path, raw: bytes | str, name: str = "table.csv") -> Path:
     return path
 
 
-def far_value() -> bytes:
-    book, out = openpyxl.Workbook(), io.BytesIO()
-    book.active.append(["a", "b"])
-    book.active["XFD1048576"] = 1
-    book.save(out)
+def far_value(attributes: str) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as book:
+        book.writestr("xl/worksheets/sheet1.xml", f'<c r="XFD1048576"{attributes}><v>1</v></c>')
     return out.getvalue()
 
 
@@ -120,7 +120,8 @@ BAD = {
     "numbers for objects": ('{"a":1}\n5\n', "line 2: expected an object"),
     "a number in a list": ('[\n{"a":1},\n\n5]', "record 2: expected an object"),
     "deep JSON": ('{"a":' + "[" * 100_000, "nested too deeply|not JSON"),
-    "a value far away": (far_value(), "sheet1.xml has a value so far from the others"),
+    "a value far away": (far_value(' t="n"'), "sheet1.xml has a value so far from the others"),
+    "the same by Excel": (far_value(""), "sheet1.xml has a value so far from the others"),
     "ids for fields": (
         json.dumps([dict.fromkeys(map(str, range(20_001)), 1)]),
         "more than 20,000 different fields; .*let an id be a value",
@@ -178,6 +179,14 @@ def test_what_was_found_out_is_said(tmp_path: Path, case: str) -> None:
     table = read_table(written(tmp_path, raw))
     assert any(said in line for line in table.said), table.said
     assert table.codes[:2, -2:].tolist() == [[0, 0], [1, 1]]
+
+
+def test_one_column_of_a_sheet_is_no_list_of_titles(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    for row, text in enumerate(["job", *["nurse", "baker"] * 9], 1):
+        book.active.cell(row, 3, text)
+    book.save(tmp_path / "table.xlsx")
+    assert read_table(tmp_path / "table.xlsx").domain.names == ("job",)
 
 
 def test_fields_that_are_lists_in_some_records_only(tmp_path: Path) -> None:
