@@ -56,7 +56,7 @@ def understand(column: FileColumn, *, asked: bool) -> Understood:
     """Return what a column is; one that was ``asked`` for is left out only if it is empty."""
     if any(isinstance(value, tuple) for value in column.values):
         return _choices(column)
-    present = _numbers_only(column)
+    present = _present(column)
     texts = [str(value) for value, kept in zip(column.values, present, strict=True) if kept]
     counts = column.counts[present]
     absent = int(column.counts.sum() - counts.sum())
@@ -69,8 +69,8 @@ def understand(column: FileColumn, *, asked: bool) -> Understood:
     return _labels(column, dict(zip(texts, counts.tolist(), strict=True)), absent)
 
 
-def _numbers_only(column: FileColumn) -> NDArray[np.bool_]:
-    """Return which values are present: in a column of numbers, not those such as ``?``."""
+def _present(column: FileColumn) -> NDArray[np.bool_]:
+    """Return a mask of the values that say something: in a column of numbers, ``?`` does not."""
     values = [str(value).strip() for value in column.values]
     kept = column.present & [value not in _NO_NUMBERS for value in values]
     texts = [value for value, one in zip(values, kept, strict=True) if one]
@@ -88,7 +88,7 @@ def _left_out(name: str, texts: Sequence[str], counts: Any, absent: int) -> str:
         return f"every record has {shown(texts[0], 24)}"
     if sum(map(bool, map(_DATE.fullmatch, map(str.strip, texts)))) >= 0.9 * len(texts):
         return f"dates or times, such as {shown(texts[0], 24)}"
-    # Row numbers and names of R stand in a first column without a name.
+    # Row numbers, and row names as R writes them, stand in a first column without a name.
     unnamed = name == "column 1" and len(texts) == n and not any("." in text for text in texts)
     each = len(texts) > 0.9 * n and n > FEW_NUMBERS
     if unnamed or (each and (_ID.search(name) or _counts_up(texts))):
@@ -126,12 +126,12 @@ def _number(
     if absent:
         entry["other"] = LABEL
     note = ", ".join(filter(None, (f"{len(edges) - 1} bins, {edges[0]} to {edges[-1]}", style)))
-    return Understood(column, entry, note, _codes_for_nothing(column.name, texts), absent)
+    return Understood(column, entry, note, _missing_codes(column.name, texts), absent)
 
 
 def _labels(column: FileColumn, counts: dict[str, int], absent: int) -> Understood:
     n = sum(counts.values())
-    warnings = _spellings(column.name, counts) + _codes_for_nothing(column.name, list(counts))
+    warnings = _spellings(column.name, counts) + _missing_codes(column.name, list(counts))
     warnings += _joined(column.name, counts)
     kept, why, entry = list(counts), "", dict[str, Any](name=column.name)
     if len(counts) > MAX_LABELS:
@@ -167,15 +167,16 @@ def _labels(column: FileColumn, counts: dict[str, int], absent: int) -> Understo
     return Understood(column, entry, why or plain, warnings, absent)
 
 
-def _codes_for_nothing(name: str, texts: Sequence[str]) -> tuple[str, ...]:
+def _missing_codes(name: str, texts: Sequence[str]) -> tuple[str, ...]:
     """Point out what may stand for a missing answer: 99 far above all others, -9 below, a dash."""
     odd = [text for text in texts if text.strip() in _NO_NUMBERS]
-    parsed = numbers.parsed([text for text in texts if text not in odd])
-    if parsed is not None and len(parsed[0]) > 2:
-        values = np.sort(parsed[0])
-        ends = [values[0]] * bool(values[0] < 0 <= values[1])
-        ends += [values[-1]] * bool(values[-1] > 2 * max(values[-2], 1))
-        odd += [text for end in ends if _NOTHING.fullmatch(text := f"{end:.0f}")]
+    parsed = numbers.parsed(others := [text for text in texts if text not in odd])
+    if parsed is not None and len(others) > 2:
+        found = sorted(zip(parsed[0].tolist(), others, strict=True))
+        ends = found[:1] * (found[0][0] < 0 <= found[1][0])
+        ends += found[-1:] * (found[-1][0] > 2 * max(found[-2][0], 1))
+        # The option separates texts with commas.
+        odd += [text for x, text in ends if _NOTHING.fullmatch(f"{x:.17g}") and "," not in text]
     if not odd:
         return ()
     stated = ",".join(odd)
@@ -231,10 +232,10 @@ def _choices(column: FileColumn) -> Understood:
     if len(options) > MAX_LABELS and counts.most_common(1)[0][1] < FREQUENT * n:
         return Understood(column, None, f"ids or free text: {len(options):,} different items")
     if len(options) > MAX_LABELS:
-        options = [x for x, m in counts.most_common(MAX_KEPT) if m >= FREQUENT * n and x != OTHER]
-        options.append(OTHER)
-        entry["other"] = OTHER
-        why = f"the {len(options) - 1} frequent ones of {len(counts):,} and {OTHER!r}"
+        kept = [x for x, m in counts.most_common(MAX_KEPT) if m >= FREQUENT * n]
+        entry["other"] = rest = next((x for x in kept if x.casefold() == OTHER), OTHER)
+        options = [*(x for x in kept if x != rest), rest]
+        why = f"the {len(options) - 1} frequent ones of {len(counts):,} and {rest!r}"
     entry["options"] = options
     return Understood(column, entry, why, _spellings(column.name, counts))
 

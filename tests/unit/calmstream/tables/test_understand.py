@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from calmstream.tables.files import text_of
 from calmstream.tables.numbers import edges, parsed
 from calmstream.tables.table import ColumnBuilder
 from calmstream.tables.understand import Understood, understand
@@ -17,7 +18,7 @@ Cells = Callable[[random.Random], object]
 
 def learnt(cells: Cells, name: str = "x") -> Understood:
     dice, builder = random.Random(1), ColumnBuilder()
-    builder.extend(str(cells(dice)) for _ in range(1000))
+    builder.extend(text_of(cells(dice)) for _ in range(1000))
     return understand(builder.column(name), asked=False)
 
 
@@ -63,6 +64,11 @@ def test_other_labels_are_sorted(labels: list[str]) -> None:
     assert learnt(lambda dice: dice.choice(labels)).entry == {"name": "x", "labels": found}
 
 
+def test_options_that_are_not_frequent_join_other_as_the_table_writes_it() -> None:
+    entry = learnt(lambda dice: ("Other", str(dice.randrange(2000)))).entry or {}
+    assert [entry["other"], *entry["options"]] == ["Other", "Other"]
+
+
 @pytest.mark.parametrize(
     ("cells", "warning"),
     [
@@ -73,6 +79,9 @@ def test_other_labels_are_sorted(labels: list[str]) -> None:
         (lambda d: d.choice(["1", "1.0", "2"]), "look alike: '1', '1.0'"),
         (lambda d: d.choice(["A", "A + B", "B + A", "B"]), "--choices 'x= + ' if they are several"),
         (lambda d: d.choice(["A, B", "A, B, C", "A, B, D", "C"]), "--choices 'x=, '"),
+        (lambda d: d.choice(["1.0", "2.5", "3.0", "99.0"]), "--missing 'label:99.0'"),
+        (lambda d: d.choice(["1.0", "2.5", "3.0", "98.7"]), None),
+        (lambda d: d.choice(["-0.6", "0.2", "1.5"]), None),
         (lambda d: d.randrange(18, 100), None),
         (lambda d: d.choice("3456789"), None),
         (lambda d: d.choice(["-1", "0", "1"]), "'x' has '-1'"),
