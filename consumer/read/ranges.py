@@ -40,9 +40,9 @@ class Windows:
 
     first: int
     last: int
+    # `total` has the counts of earlier plans too, which a plan may carry. `current` is the last
+    # window, with what earlier ones say about it.
     total: bool = False
-    # The counts of earlier plans, which a plan may carry, join those of `total`. `current` is the
-    # last window, with what earlier ones say about it.
     current: bool = False
 
     def __len__(self) -> int:
@@ -75,12 +75,12 @@ def read_windows(text: str, plan: Plan, newest: int, after: Windows | None = Non
 
     Dates are ISO 8601, UTC unless they say otherwise; one without a time is the whole day. A window
     belongs to the range in which it begins. ``last 7 days`` end with the newest final window.
-    ``previous``, as many windows, and ``before``, all windows, end just before ``after``.
+    ``previous`` (as many windows, or fewer at the start) and ``before`` (all) end before ``after``.
     """
     text = text.strip()
     if after is not None and text in (PREVIOUS, BEFORE):
         if after.first == 0:
-            raise NoAnswer("not_final", f"no window is before {after}")
+            raise InvalidInput(f"no window is before {after}")
         first = 0 if text == BEFORE else max(0, after.first - len(after))
         return Windows(first, after.first - 1)
     if text == TOTAL:
@@ -131,7 +131,7 @@ def _of_dates(text: str, plan: Plan, newest: int) -> Windows:
     try:
         zone = ZoneInfo(name.strip()) if name else UTC
         start, end = _span_ms(first, zone)[0], _span_ms(last if dots else first, zone)[1]
-    except (ValueError, ZoneInfoNotFoundError, OSError):
+    except (ValueError, OverflowError, ZoneInfoNotFoundError, OSError):
         raise _unknown(text) from None
     # Windows that begin at or after the start, and before the end.
     low = max(plan.window_at(start - 1) + 1, 0)

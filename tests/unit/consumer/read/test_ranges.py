@@ -8,10 +8,7 @@ from calmstream.common.errors import InvalidInput
 from calmstream.consumer.read.ranges import Windows, read_windows
 from tests.support.publisher import published_plan
 
-DAY = 86_400
-START = 1_767_225_600
-"""2026-01-01T00:00:00Z."""
-
+START = 1_767_225_600  # 2026-01-01T00:00:00Z
 PLAN = published_plan(start=START, window=3600, windows=100)
 
 
@@ -59,6 +56,7 @@ def test_windows_are_read(text: str, found: Windows) -> None:
         ("91", "the newest final window is 90"),
         ("3..91", "the newest final window is 90"),
         ("1..x", "such as 2026-01-01..2026-01-31"),
+        ("2026-01-01..9999-12-31", "such as 2026-01-01..2026-01-31"),
         ("2026-13-01..2026-01-02", "such as 2026-01-01..2026-01-31"),
         ("2027-01-01..2027-02-01", "range; windows 0 to 90 are final and begin"),
         ("2025-01-01..2025-02-01", "range; windows 0 to 90 are final and begin"),
