@@ -13,17 +13,16 @@ MAX_ATTRIBUTES = 2  # published tables of more attributes are not kept for serie
 _NUMBER_BYTES = 32  # of a number in a tuple
 TABLE_BYTES = 128 << 20  # of tables of single windows that are kept for series
 
-
 Tables = Mapping[frozenset[str], MarginalRecord]  # of a window, by their attributes
 
 
 class Results:
-    """Finals, the newest early counts, tables of the newest finals. Safe for several threads."""
+    """Finals, early counts, tables of the newest finals and current sets. Safe for threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._finals: dict[int, Manifest] = {}
-        # The newest counts of a window that is not final, and the newest final window.
+        # The counts of the newest window with early ones, always after the newest final window.
         self.early: Manifest | None = None
         self.newest: int | None = None
         self._tables: dict[tuple[int, Kind], Tables] = {}
@@ -48,7 +47,8 @@ class Results:
     def take(self, snapshot: Snapshot) -> None:
         with self._lock:
             if snapshot.kind is Kind.EARLY:
-                if self.newest is None or snapshot.window > self.newest:
+                first_open = 0 if self.newest is None else self.newest + 1
+                if snapshot.window >= (first_open if self.early is None else self.early.window):
                     self.early = snapshot.manifest
             elif snapshot.kind is Kind.FINAL:
                 self._take_final(snapshot)

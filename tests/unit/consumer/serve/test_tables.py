@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import orjson
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 
 from calmstream.consumer.read.formats import FORMATS
 from calmstream.consumer.serve.questions import QUESTIONS
+from calmstream.consumer.serve.results import Results
+from calmstream.consumer.subscribe.assembler import Snapshot
 from calmstream.estimators.wire.snapshot import Kind
 from tests.support.publisher import Bench
 from tests.support.serving import Serving, asking, filled, serving_bench
@@ -53,6 +56,16 @@ def test_windows_are_those_that_are_final(serving: Serving) -> None:
     assert found["finals"][0]["reports"] == 1200
     assert found["finals"][0]["rejected"] == {"late": 6}
     assert [o["window"] for o in serving.get("/windows?limit=1").json()["finals"]] == [2]
+
+
+def test_early_counts_are_those_of_the_newest_window(serving: Serving) -> None:
+    results, shown = Results(), []
+    (manifest,) = serving.service.results.last(1)
+    steps = [(5, Kind.EARLY), (6, Kind.EARLY), (5, Kind.EARLY), (5, Kind.FINAL), (6, Kind.FINAL)]
+    for window, kind in steps:
+        results.take(Snapshot(replace(manifest, window=window, kind=kind), {}))
+        shown.append(results.early and results.early.window)
+    assert shown == [5, 6, 6, 6, None]
 
 
 @pytest.mark.parametrize(
@@ -162,7 +175,7 @@ def test_changes_are_those_of_the_history(serving: Serving) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "problem", "detail"),
     [
-        ("/changes?window=0", 404, "not_final", "no window is before window 0"),
+        ("/changes?window=0", 400, "malformed", "no window is before window 0"),
         ("/changes?window=1&against=0..1", 400, "malformed", "windows apart"),
         ("/tables", 400, "malformed", "attributes: name at least one"),
         ("/tables?attributes=", 400, "malformed", "attributes: name at least one"),
