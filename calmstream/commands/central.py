@@ -16,6 +16,7 @@ from calmstream import arguments
 from calmstream.broker.names import CentralNames
 from calmstream.broker.topic_facts import central_faults, refuse
 from calmstream.common.clock import SystemClock
+from calmstream.common.errors import InvalidInput
 from calmstream.common.health import RoleHealth
 from calmstream.common.settings import load
 from calmstream.common.version import version
@@ -152,6 +153,9 @@ def _submit(args: argparse.Namespace, plan: CentralPlan) -> int:
 
 def _watch(args: argparse.Namespace, plan: CentralPlan) -> int:
     configure_logging(os.environ.get("CALMSTREAM_LOG_LEVEL", "warning"))
+    wanted = args.marginal or ()
+    if len(wanted) > plan.levels or not set(wanted) <= set(plan.columns):
+        raise InvalidInput(f"--marginal: expected up to {plan.levels} of {', '.join(plan.columns)}")
     with opened(args) as broker:
         names = names_of(plan, args.namespace)
         for release in subscribe_releases(broker, names, follow=not args.once):

@@ -129,5 +129,8 @@ def test_records_of_a_table_are_submitted_whatever_one_field_holds(
     rows += [b"m\xff,\xff\xfe,\0"]  # not UTF-8
     (files / "bad.csv").write_bytes(b"id,sex,job\n" + b"\n".join(rows))
     records = ("--records", files / "bad.csv", "--user-column", "id")
+    for wanted in ("sex,jib", "sex,job,sex"):
+        said = command("central", "watch", *where, "--once", "--marginal", wanted)
+        assert (said.code, "--marginal: expected up to 2 of sex, job" in said.err) == (2, True)
     said = command("central", "submit", *where, *records)
     assert said == (0, "52 raw records submitted; 1 without a user's id left out\n", "")
