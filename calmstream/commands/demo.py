@@ -100,7 +100,8 @@ def run(args: argparse.Namespace) -> int:
             say(f"the page stays open: {page} (Ctrl+C ends it)")
             stop = stack.enter_context(stop_on_signals())
             while not stop.wait(_TURN_SECONDS):
-                pass
+                if demo.service.failure is not None:
+                    raise demo.service.failure
     return 0
 
 
@@ -213,8 +214,6 @@ class Demo:
         self.service = LocalService(self.plan, broker, NAMESPACE)
 
     def report(self, stop: threading.Event) -> None:
-        """Let the devices report."""
-
         def note(sent: int) -> None:
             self.sent = sent
 

@@ -12,6 +12,7 @@ import pytest
 
 from calmstream.cli import main
 from calmstream.commands import demo
+from calmstream.common.errors import FatalError
 from tests.support.ports import free_port
 from tests.support.service.processes import until
 
@@ -80,6 +81,15 @@ def test_with_a_page_that_stays_open(capsys: pytest.CaptureFixture[str]) -> None
             signal.signal(number, handler)
     assert seen == [200]
     assert f"the page stays open: http://127.0.0.1:{port}" in capsys.readouterr().out
+
+
+def test_a_part_that_fails_while_the_page_is_open_ends_the_demo(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = FatalError("the topics are gone")
+    monkeypatch.setattr(demo, "_run", lambda run, *_, **__: setattr(run.service, "failure", error))
+    assert main(["demo", "--serve", "--reports", "1000"]) == 1
+    assert "the topics are gone" in capsys.readouterr().err
 
 
 def newest(client: httpx.Client) -> int | None:
