@@ -106,5 +106,5 @@ def show_words(console: Console, answer: WordShares) -> None:
 
 def _rest(seen: int, words: int, limit: float) -> str:
     more = f"; the largest {MOST_SHOWN} are shown" if seen > MOST_SHOWN else ""
-    least = f"a share of about {100 * limit:.2g} % would be"
+    least = f"a share of about {100 * limit:.2g} % would be seen"
     return f"{seen:,} of {words:,} candidates seen{more}; {least}"

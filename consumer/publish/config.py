@@ -1,4 +1,4 @@
-"""Settings of a publisher. They do not change the content of a final or a total."""
+"""Settings of a publisher. They change no final or total (except `note`, which only code sets)."""
 
 from __future__ import annotations
 

@@ -42,9 +42,9 @@ class AssignedPartitions:
         self._ends = ends
 
     def release(self, change: AssignmentChanges) -> frozenset[Partition]:
-        """Save revoked partitions, then forget and return all partitions that are gone."""
+        """Save revoked partitions, then forget and return those that are gone or added."""
         self._save_revoked(change.revoked - change.lost)
-        gone = change.gone | change.added
+        gone = change.gone | change.added  # what was held of an added one may be outdated
         if gone:
             self._context.metrics.inc(m.REBALANCES)
         self.awaiting_restore -= gone
