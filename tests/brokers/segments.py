@@ -20,11 +20,8 @@ import lz4.frame
 from tests.support.batch_reading import Read, slow_reading
 from tests.support.batches import APPEND_TIME, CONTROL, GZIP, LZ4, SNAPPY
 
-MAX_BYTES = 32 << 20
-"""Largest decompressed size of a record batch; a larger one counts as damaged."""
-
-MAX_RECORDS = 1 << 16
-"""Largest number of records of a record batch."""
+MAX_BYTES = 32 << 20  # largest decompressed size of a record batch; a larger one counts as damaged
+MAX_RECORDS = 1 << 16  # largest number of records of a record batch
 
 _PREFIX = struct.Struct(">qi")
 _HEADER = struct.Struct(">ibIhiqqqhii")

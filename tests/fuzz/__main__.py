@@ -24,8 +24,7 @@ from random import Random
 
 from tests.fuzz.corpus import CORPUS, inputs
 
-MOST_BYTES = 60_000
-"""Of one target's corpus, uncompressed: the smallest inputs stay."""
+MOST_BYTES = 60_000  # of one target's corpus, uncompressed: the smallest inputs stay
 
 INSTRUMENTED = {
     "batch": "estimators.wire",

@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 GROUPS = frozenset({0, 1})
-MISSING = -1
-"""Stands for the counts topic while it does not exist."""
+MISSING = -1  # stands for the counts topic while it does not exist
 
 
 @dataclass(frozen=True)

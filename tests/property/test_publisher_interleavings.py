@@ -23,8 +23,7 @@ NAMES = PLAN.domain.names[:2]
 Raw = tuple[bytes, bytes]
 """Key and value of a record."""
 
-ORDER = {Kind.EARLY: 0, Kind.FINAL: 1, Kind.TOTAL: 2}
-"""Numbers of the kinds, for `value_of`."""
+ORDER = {Kind.EARLY: 0, Kind.FINAL: 1, Kind.TOTAL: 2}  # numbers of the kinds, for `value_of`
 
 
 def value_of(kind: Kind, revision: tuple[int, ...], marginal: int) -> float:

@@ -12,8 +12,7 @@ from calmstream.evaluation.population import collect, local_plan
 from calmstream.tables.records import read_table
 from tests.support.repeats import repeats
 
-RUNS = repeats(12, 200)
-"""Of 200, 97.6 % of the intervals held."""
+RUNS = repeats(12, 200)  # of 200, 97.6 % of the intervals held
 OPTIONS = ("search", "share", "export", "print")
 
 

@@ -35,14 +35,12 @@ from tests.support.clock import ManualClock
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.publisher import publisher_context
 
-START = 1_793_491_200
-"""1 November 2026, 00:00 UTC."""
+START = 1_793_491_200  # 1 November 2026, 00:00 UTC
 HOUR = 3600
 NAMESPACE = "test"
 PER_WINDOW = 25_000
 SEED = 20
-MAX_SECONDS = 300.0
-"""Maximum time to publish one window."""
+MAX_SECONDS = 300.0  # maximum time to publish one window
 
 
 @dataclass

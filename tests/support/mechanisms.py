@@ -51,8 +51,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 
-HASHED = {"olh", "hadamard-sketch"}
-"""Unbiased over the drawing of their hashes only."""
+HASHED = {"olh", "hadamard-sketch"}  # unbiased over the drawing of their hashes only
 
 SPLIT = {"bloom-rr"}
 """Spend epsilon in many parts, each rounded down; unbiased only with more bits than values."""

@@ -72,8 +72,7 @@ def published_plan(
     return pair_plan(name, start, window, windows, **{**own, "partitions": 2, **changes})
 
 
-AWAIT_SECONDS = 60.0
-"""How long a publisher's step waits for an estimate on another thread: on a busy machine, too."""
+AWAIT_SECONDS = 60.0  # for an estimate on another thread: on a busy machine, too
 
 
 def count_of(cells: list[int], rejects: int = 0) -> WindowCount:

@@ -24,8 +24,7 @@ from calmstream.consumer.read.history import History
 from tests.support.gateway.running import JSON_LINES, SECONDS, Running, line, running, until
 from tests.support.serving import Serving, filled, serving_bench
 
-OTHER = ("127.0.0.2", 0)
-"""Another client: all of 127.0.0.0/8 is this machine."""
+OTHER = ("127.0.0.2", 0)  # another client: all of 127.0.0.0/8 is this machine
 
 MIB = 1 << 20
 

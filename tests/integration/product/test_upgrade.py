@@ -20,8 +20,7 @@ from tests.support.wheels import installed, wheel
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(900)]
 
-EARLIER = "b048aa50"
-"""The commit of the latest release, 1.0.0."""
+EARLIER = "b048aa50"  # the commit of the latest release, 1.0.0
 OLD, NEW = "0.0.1", "0.0.2"
 
 

@@ -27,8 +27,7 @@ from tests.support.sink.targets import KINDS, expected_results, expected_sets, p
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 WINDOWS = 2000
-MOMENTS = ("", "target is open", "target is open", '"event": "stored"')
-"""What a sink has logged shortly before it is killed."""
+MOMENTS = ("", "target is open", "target is open", '"event": "stored"')  # logged before a kill
 
 
 class WrittenTopic:

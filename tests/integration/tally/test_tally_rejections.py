@@ -18,16 +18,14 @@ from tests.support.tally import batch_id, body, small_plan
 from tests.support.tally_bench import Stage, sample
 
 PLAN = small_plan(groups=2)
-GOOD = body(PLAN, 0, [1, 2])
-"""A valid batch of two reports for window 0."""
+GOOD = body(PLAN, 0, [1, 2])  # a valid batch of two reports for window 0
 
 
 def changed(cells: list[int] | None = None, **fields: Any) -> bytes:
     return forged(fields.pop("plan", PLAN.digest), cells or [1, 2], **fields)
 
 
-KEY = batch_id(1)
-"""A valid key, the id of the batch."""
+KEY = batch_id(1)  # a valid key, the id of the batch
 
 # Each bad record: the reason of its rejection, a description, its key and its value.
 BAD = [

@@ -14,11 +14,9 @@ from calmstream.estimators.plan import Plan
 from tests.brokers.segments import Stored
 from tests.support.forged import read
 
-KEPT_DEAD_LETTERS = 1000
-"""The documented limit, written again so that the recount shares nothing with the product."""
+KEPT_DEAD_LETTERS = 1000  # as documented: the recount shares nothing with the product
 
-TICK = b'{"tick":1,"v":"1.0"}'
-"""A record without reports that only moves the time of a partition on."""
+TICK = b'{"tick":1,"v":"1.0"}'  # without reports: it only moves the time of a partition on
 
 
 class RefusedError(Exception):

@@ -35,11 +35,8 @@ from tests.support.signed import Operator
 from tests.support.sink.postgres import PASSWORD, PostgresServer
 
 WINDOW, GRACE = 10, 2
-SECONDS = 150.0
-"""Longest wait for an observer, and for health after a fault."""
-
-CALM = {"info"}
-"""Severities that say nothing about the health of the service."""
+SECONDS = 150.0  # longest wait for an observer, and for health after a fault
+CALM = {"info"}  # severities that say nothing about the health of the service
 
 OF_DATA = {
     "CalmstreamPoisoningSuspected", "CalmstreamGroupShareOff", "CalmstreamErrorHigh",

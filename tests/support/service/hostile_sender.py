@@ -14,8 +14,7 @@ from tests.support.attacks.hostile import kinds, lies, sendable
 from tests.support.batches import RefusedError, Row, batch, frame, produce
 from tests.support.tally import body
 
-EVERY_SECONDS = 1.0
-"""Time between two rounds; in a round each kind is sent once."""
+EVERY_SECONDS = 1.0  # time between two rounds; in a round each kind is sent once
 
 # Kafka's error codes of a broker that stops or starts; they are not about the bytes that were sent.
 _PASSING = {3, 5, 6, 7, 8, 9, 13, 56}

@@ -37,8 +37,7 @@ PARTITIONS = 4
 FAULTS = ("kill", "freeze", "terminate", "broker", "resend")
 """Kinds of faults; each is a method of `Ordeal` with an underscore before its name."""
 
-POLL_SECONDS = 0.2
-"""Time between two reads of the processes' metrics; each read costs every worker milliseconds."""
+POLL_SECONDS = 0.2  # between reads of the processes' metrics; each costs every worker milliseconds
 
 
 def ordeal_plan(window: int, grace: int) -> Plan:

@@ -23,8 +23,7 @@ from tests.brokers.segments import Stored, stored
 from tests.support.batch_reading import header_section
 from tests.support.service.admission_recount import Recount, Share
 
-MAX_DEAD_LETTER_BYTES = 4 << 10
-"""Largest value of a dead letter, which keeps only the first bytes of the rejected record."""
+MAX_DEAD_LETTER_BYTES = 4 << 10  # which keeps the first bytes of the rejected record
 
 Input = tuple[int, int]
 """Group and partition."""

@@ -19,8 +19,7 @@ import calmstream
 from tests.support.ports import free_port
 from tests.support.runs import ran
 
-ANSWER_SECONDS = 30.0
-"""Longest time until a running process answers, also where it is starved."""
+ANSWER_SECONDS = 30.0  # longest time until a running process answers, also where it is starved
 
 
 def until(

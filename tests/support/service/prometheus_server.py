@@ -18,8 +18,7 @@ from tests.support.deploy import RULES, tool
 from tests.support.ports import free_port
 from tests.support.service.processes import until
 
-RANGE = "10s"
-"""The range that replaces every range of the rules and panels."""
+RANGE = "10s"  # the range that replaces every range of the rules and panels
 
 
 def quick(rules: str) -> str:

@@ -14,8 +14,7 @@ from calmstream.common.health import RoleHealth, health_app
 from calmstream.common.http.server import ThreadServer
 from tests.support.clock import ManualClock
 
-SECONDS = 60.0
-"""How long a client waits for the server, which may get no processor for a while."""
+SECONDS = 60.0  # how long a client waits for the server, which may get no processor for a while
 
 
 @pytest.fixture

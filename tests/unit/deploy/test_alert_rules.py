@@ -169,8 +169,7 @@ FAULTS: dict[str, dict[str, Values]] = {
         for of in (tally, publisher)
     },
 }
-ALSO = {"CalmstreamPartitionBehind": {"CalmstreamFinalsLate"}}
-"""What else follows from a fault."""
+ALSO = {"CalmstreamPartitionBehind": {"CalmstreamFinalsLate"}}  # what else follows from a fault
 
 
 def firing(faults: dict[str, Values], tmp_path: Path, expected: set[str]) -> None:

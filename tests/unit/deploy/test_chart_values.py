@@ -57,8 +57,7 @@ OTHERS: dict[str, tuple[dict[str, Any], Any]] = {
 }
 """Values whose effect needs another release, or another value than :func:`changed` makes up."""
 
-CHECKED_ONLY = {"serve.allowEverybody"}
-"""It stands for a token, in the checks alone."""
+CHECKED_ONLY = {"serve.allowEverybody"}  # it stands for a token, in the checks alone
 
 
 def leaves(values: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:

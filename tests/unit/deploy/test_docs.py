@@ -43,8 +43,7 @@ PAGES = [
     *sorted((ROOT / "tests").glob("*.md")),
     *sorted((ROOT / "edge").glob("*/*.md")),
 ]
-CURRENT = [p for p in PAGES if p.name != "decisions.md"]
-"""Pages about the present state; the others name files as they were at the time."""
+CURRENT = [p for p in PAGES if p.name != "decisions.md"]  # the others are about the past
 
 PACKAGES = ("estimators", "broker", "producer", "consumer", "calmstream")
 EXAMPLES: dict[str, Any] = json.loads((DOCS / "wire-examples.json").read_text())

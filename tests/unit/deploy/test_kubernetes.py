@@ -12,8 +12,7 @@ from tests.support.deploy import CHART, LOCAL, SAMPLES, load
 kubernetes_validate = pytest.importorskip("kubernetes_validate")
 # The oldest that the chart takes, one in between, and the newest that has a schema.
 VERSIONS = ("1.27", "1.32", "1.37")
-OPERATOR = "monitoring.coreos.com/v1"
-"""The objects of the Prometheus operator; Kubernetes has no schema of them."""
+OPERATOR = "monitoring.coreos.com/v1"  # the Prometheus operator's: Kubernetes has no schema of it
 
 
 def objects() -> list[Any]:

@@ -10,8 +10,7 @@ from calmstream.estimators.wire.counts import GroupCounts, decode_counts, parse_
 from calmstream.estimators.wire.snapshot import Kind, Manifest, decode
 from tests.support.publisher import Bench, count_of, dying, published_plan, work
 
-WRITES = 2 + 3 + 3
-"""Of one closed window of two groups: counts, a final of two tables, a total."""
+WRITES = 2 + 3 + 3  # of one closed window of two groups: counts, a final of two tables, a total
 
 
 def kept(bench: Bench) -> dict[tuple[int, int], GroupCounts]:

@@ -20,14 +20,11 @@ from tests.support.publisher import Bench, published_plan, steps, work
 
 EARLY, FINAL, TOTAL = Kind.EARLY, Kind.FINAL, Kind.TOTAL
 
-SET_RECORDS = 3
-"""Records of a set with reports: the two tables of the plan and a manifest."""
+SET_RECORDS = 3  # records of a set with reports: the two tables of the plan and a manifest
 
-WINDOW_REPORTS = 2 * 51
-"""Reports of a window after `Bench.close_all`: 51 in each of the two partitions."""
+WINDOW_REPORTS = 2 * 51  # after `Bench.close_all`: 51 in each of the two partitions
 
-REFRESH_SECONDS = 5
-"""Time between two early sets of a window of this plan."""
+REFRESH_SECONDS = 5  # time between two early sets of a window of this plan
 
 
 def has_read_state(publication: PublishingSession) -> bool:

@@ -14,8 +14,7 @@ from tests.support.serving import filled, serving_bench
 
 ROOT = Path(__file__).resolve().parents[4]
 NAMES = sorted(path.name for path in ASSETS.iterdir())
-STANDARDS = ("http://www.w3.org/",)
-"""Names of formats, which nobody loads."""
+STANDARDS = ("http://www.w3.org/",)  # names of formats, which nobody loads
 
 
 def test_the_page_names_its_files_and_all_of_them_are_served() -> None:

@@ -57,8 +57,7 @@ def test_no_record_is_larger_than_the_plan_states(
     assert 0.5 * record_bytes(plan) < largest <= record_bytes(plan)
 
 
-BROKER_BYTES = 70
-"""A record batch's header, shared by few records, and a record's own fields."""
+BROKER_BYTES = 70  # a record batch's header, shared by few records, and a record's own fields
 
 
 def drawn(plan: Plan, group: int, windows: int, random: np.random.Generator) -> Tally:
