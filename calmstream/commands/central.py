@@ -1,7 +1,6 @@
 """DP Marginals in the central model.
 
-Raw records leave their owners: use it only with their agreement. calmstream central plan makes a
-plan.
+Raw records leave their owners: use it only with their agreement.
 """
 
 from __future__ import annotations

@@ -45,7 +45,6 @@ from calmstream.tables.records import read_texts
 from calmstream.terminal import Console
 
 NAMESPACE = "demo"
-
 EPSILON = "2"  # at 1 the dependence of education and income hides in the noise
 K = 3  # maximum number of attributes of the published tables
 WINDOWS = 5  # so many show a running total, and take less than a minute

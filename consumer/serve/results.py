@@ -38,8 +38,7 @@ class Results:
 
     def last(self, most: int) -> list[Manifest]:
         with self._lock:
-            chosen = sorted(self._finals)[-most:]
-            return [self._finals[window] for window in chosen]
+            return [self._finals[window] for window in sorted(self._finals)[-most:]]
 
     def tables(self, window: int, kind: Kind = Kind.FINAL) -> Tables | None:
         return self._tables.get((window, kind))

@@ -15,8 +15,7 @@ from calmstream.consumer.tally.restore import Restorer
 from calmstream.consumer.tally.writing.outbox import WriteOutbox
 from calmstream.consumer.tally.writing.records import write_checkpoint
 
-_REVOKED_SECONDS = 1.0
-"""Maximum wait for the last checkpoint of revoked partitions; short, because the group waits."""
+_REVOKED_SECONDS = 1.0  # for the last checkpoint of revoked partitions; short: the group waits
 
 
 class AssignedPartitions:

@@ -147,7 +147,6 @@ class TallyWorker:
         self._context.log.info("stopped")
 
     def abandon(self) -> None:
-        """Close the clients and write nothing more. Never raises."""
         if self._is_open:
             self.health.not_ready("failed")
             self._close(0.0)
