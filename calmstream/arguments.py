@@ -12,6 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from calmstream.common.clock import MAX_INSTANT
 from calmstream.common.errors import InvalidInput, PlanError
 from calmstream.defaults import default
 from calmstream.estimators.plan import Guarantee, Plan
@@ -29,7 +30,6 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, None: 1}
 DEFAULT_METHOD = "noise-aware"  # default method of the local model
 MAX_DEVICES = 100_000_000  # most devices that an evaluation draws
 MAX_DURATION = 100 * 365 * 86_400  # longest duration in seconds: 100 years
-MAX_INSTANT = 10_000_000_000  # latest time in seconds since the epoch; it is in the year 2286
 
 
 def duration(text: str) -> int:
@@ -65,13 +65,6 @@ def day(text: str) -> tuple[int, int]:
             f"expected a date such as 2026-01-31, or seconds since the epoch, got {text!r}"
         )
     return start, start + length
-
-
-def utc(second: int) -> str:
-    """Return the time in UTC, or the number itself after `MAX_INSTANT`."""
-    if second > MAX_INSTANT:
-        return str(second)
-    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def guarantee(text: str) -> Guarantee:

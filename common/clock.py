@@ -12,10 +12,17 @@ from typing import Protocol
 # Linux's boot clock also advances while the machine sleeps; the plain monotonic clock does not. A
 # worker on a machine that slept for longer than the group session must notice it.
 _BOOT = getattr(time, "CLOCK_BOOTTIME", None)
+MAX_INSTANT = 10_000_000_000  # latest time in seconds since the epoch; it is in the year 2286
 
 
 def wall_clock() -> int:
     return time.time_ns() // 1_000_000
+
+
+def utc(second: int) -> str:
+    """Return the time in UTC, or the number itself before the epoch and after `MAX_INSTANT`."""
+    named = 0 <= second <= MAX_INSTANT
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second)) if named else str(second)
 
 
 class Clock(Protocol):
@@ -41,7 +48,6 @@ class SystemClock:
         return wall_clock()
 
     def monotonic(self) -> float:
-        """Return seconds; on Linux they include the time during which the machine slept."""
         return time.monotonic() if _BOOT is None else time.clock_gettime(_BOOT)
 
     def sleep(self, seconds: float) -> None:

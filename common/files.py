@@ -21,8 +21,6 @@ else:
 LOCK_SECONDS = 30.0
 """Maximum wait for a lock. Its holder may be stopped, or wait for a disk that does not answer."""
 
-_PAUSE_SECONDS = 0.01
-
 _HELD = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 """Errors that mean that somebody else holds the lock; with any other, waiting is of no use."""
 
@@ -112,6 +110,6 @@ def _lock(descriptor: int, path: Path, seconds: float) -> None:
                 raise RecoverableError(f"cannot lock {path}: {error.strerror}") from error
             if time.monotonic() >= deadline:
                 raise RecoverableError(f"{path} is in use by another process") from error
-            time.sleep(_PAUSE_SECONDS)
+            time.sleep(0.01)
         else:
             return

@@ -138,7 +138,6 @@ def _without_none(hint: Any) -> Any:
 
 
 _TESTS = ("CALMSTREAM_TEST_", "CALMSTREAM_REQUIRE_")
-"""Beginnings of the variables that set up tests."""
 
 
 def refuse_unknown(environ: Mapping[str, str], known: Iterable[str]) -> None:

@@ -152,9 +152,8 @@ class WatchedFolder(Generic[T]):
         """Return the documents that were read, without those whose name another one has."""
         found: dict[str, T] = {}
         users: dict[str, tuple[str, str]] = {}
-        read = [(name, file.document) for name, file in sorted(self._files.items())]
-        documents = [(name, document) for name, document in read if document is not None]
-        for name, one in sorted(documents, key=lambda each: each[1].digest not in self.documents):
+        read = [(n, f.document) for n, f in sorted(self._files.items()) if f.document is not None]
+        for name, one in sorted(read, key=lambda each: each[1].digest not in self.documents):
             digest, first = users.setdefault(one.name, (one.digest, name))
             if self._unique_names and digest != one.digest:
                 troubles[name] = f"the name {one.name!r} is in use by another plan, in {first}"

@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from calmstream import arguments
-from calmstream.common.clock import wall_clock
+from calmstream.common.clock import utc, wall_clock
 from calmstream.common.errors import InvalidInput
 from calmstream.estimators.plan import Plan
 from calmstream.output import say
@@ -95,7 +95,7 @@ def run_preview(args: argparse.Namespace) -> int:
 def _left(sent: Sent, plan: Plan | None) -> Iterator[str]:
     signed = sent.owner if sent.root else f"{sent.owner or 'nobody named'}, unsigned"
     purpose = sent.purpose or "no purpose stated"
-    yield f"{arguments.utc(sent.when)}  {sent.plan} ({signed}): {purpose}"
+    yield f"{utc(sent.when)}  {sent.plan} ({signed}): {purpose}"
     yield f"  about {', '.join(sent.attributes)}"
     if plan is not None and sent.value:
         yield f"  {decoded(plan, sent.value.encode())}"
@@ -121,7 +121,7 @@ def _may_cost(state: DeviceState, now: int) -> Iterator[str]:
         )
     ends = [(r.counts_from + policy.span_seconds, r.epsilon) for r in state.totals.recent]
     for end, epsilon in [each for each in ends if each[0] > present][:_MOST_ENDS]:
-        yield f"  {epsilon} of it counts until {arguments.utc(end)}"
+        yield f"  {epsilon} of it counts until {utc(end)}"
 
 
 def _when(reporter: Reporter, slot: int, now: int) -> str:
@@ -135,7 +135,7 @@ def _when(reporter: Reporter, slot: int, now: int) -> str:
     for t in range(first, min(plan.windows, first + 2 * every), every):
         why = reporter.status(plan.window_start(t))
         if why is Status.READY:
-            return f"It may leave from {arguments.utc(plan.window_start(t) // 1000)} on."
+            return f"It may leave from {utc(plan.window_start(t) // 1000)} on."
     return f"None will leave: {_WHY.get(why, why.value)}."
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from calmstream import arguments
-from calmstream.common.clock import SystemClock
+from calmstream.common.clock import SystemClock, utc
 from calmstream.connect import names_of, opened
 from calmstream.consumer.operations.inspect import Inspection, inspect
 from calmstream.estimators.plan import Plan
@@ -69,7 +69,7 @@ def show(plan: Plan, found: Inspection, console: Console) -> None:
             f"{p.log_start:,}–{p.log_end:,}",
             f"{p.next_offset:,}",
             f"{p.lag:,}",
-            arguments.utc(p.clock // 1000) if p.clock else "-",
+            utc(p.clock // 1000) if p.clock else "-",
             f"{p.closed_through + 1:,}",
             ", ".join(map(str, p.open_windows)) or "-",
         )

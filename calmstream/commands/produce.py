@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from calmstream import arguments
-from calmstream.common.clock import SystemClock
+from calmstream.common.clock import SystemClock, utc
 from calmstream.common.errors import FatalError, InvalidInput
 from calmstream.common.health import health_app
 from calmstream.common.http.server import ThreadServer
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         if args.http_port is not None:
             stack.enter_context(closing(serve(registry, args.http_host, args.http_port)))
         if plan.start > SystemClock().now_ms() / 1000:
-            console.print(f"the plan starts at {arguments.utc(plan.start)}; waiting for that")
+            console.print(f"the plan starts at {utc(plan.start)}; waiting for that")
         columns = (TextColumn("reports"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         progress = stack.enter_context(Progress(*columns, console=console))
         task = progress.add_task("reports", total=len(codes))

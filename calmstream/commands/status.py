@@ -17,7 +17,7 @@ from rich.text import Text
 from calmstream import arguments
 from calmstream.broker.names import shared_group
 from calmstream.broker.shared.broker import SharedBroker
-from calmstream.common.clock import SystemClock
+from calmstream.common.clock import SystemClock, utc
 from calmstream.connect import names_of, opened
 from calmstream.consumer.operations.status import PlanStatus, statuses
 from calmstream.output import say_json
@@ -58,7 +58,7 @@ def signed(status: PlanStatus, statement: Statement | None, second: int) -> Plan
     """Return the state of a plan, which is not well while devices refuse its signature."""
     if statement is None or statement.valid_at(second) or status.health not in RUNNING:
         return status
-    ended = arguments.utc(statement.not_after)
+    ended = utc(statement.not_after)
     reason = f"devices refuse it: its signing certificate ended at {ended}; sign it again"
     return replace(status, health="refused", reason=reason)
 

@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from calmstream import arguments
+from calmstream.common.clock import utc
 from calmstream.estimators.plan import Plan
 from calmstream.estimators.plan.loss import Loss
 from calmstream.estimators.randomness import MAX_EPSILON
@@ -88,13 +89,13 @@ def _checked(raw: bytes, roots: tuple[str, ...] | None) -> tuple[Plan, Statement
 
 
 def _lines(plan: Plan, statement: Statement, *, trusted: bool) -> list[str]:
-    since, until = (arguments.utc(second) for second in (statement.not_before, statement.not_after))
+    since, until = (utc(second) for second in (statement.not_before, statement.not_after))
     return [
         f"accepted: plan {plan.name}-{plan.digest[:8]}, signed by {statement.owner}",
         f"  root {statement.root}"
         + ("" if trusted else " (not compared with a list: --roots FILE)"),
         f"  certificate from {since} to {until}",
-        f"  plan from {arguments.utc(plan.start)} to {arguments.utc(plan.expires)}",
+        f"  plan from {utc(plan.start)} to {utc(plan.expires)}",
         f"  lineage {plan.lineage}, {plan.lineage_name!r}",
         *(f"  continues {lineage}" for lineage in plan.continues),
         f"  {allowed_loss.line(Loss.of(plan))}",

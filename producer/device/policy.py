@@ -13,6 +13,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from calmstream.common.clock import utc
 from calmstream.common.errors import InvalidInput
 from calmstream.producer.signed.certificate import KEY, Statement
 from calmstream.producer.signed.refusal import PlanRefused, Refusal
@@ -224,8 +225,9 @@ def standing(accepted: AcceptedPlan, policy: Policy, present: int) -> PlanRefuse
         if not statement.valid_at(plan.start) or not statement.valid_at(present):
             return PlanRefused(
                 Refusal.EXPIRED_CERTIFICATE,
-                f"the certificate is valid from {statement.not_before} to {statement.not_after}; "
-                f"the plan starts at {plan.start}, now is {present}",
+                f"the certificate is valid from {utc(statement.not_before)} to "
+                f"{utc(statement.not_after)}; the plan starts at {utc(plan.start)}, now is "
+                f"{utc(present)}",
             )
     if policy.purposes is not None and plan.purpose not in policy.purposes:
         return PlanRefused(Refusal.PURPOSE, "the policy does not list the plan's purpose")

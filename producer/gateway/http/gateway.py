@@ -12,7 +12,7 @@ import structlog
 
 from calmstream.broker.names import TopicNames
 from calmstream.broker.transport import Broker
-from calmstream.common.clock import Clock, SystemClock
+from calmstream.common.clock import Clock, SystemClock, utc
 from calmstream.common.health import RoleHealth
 from calmstream.common.http.connections import Connections
 from calmstream.common.http.server import HttpServer, defect, event_loop, listen
@@ -193,8 +193,8 @@ class Gateway:
         """Say which plans cannot be served: their topics are wrong, or devices refuse them."""
         now = self.present() // 1000
         ended = {
-            digest: f"its signing certificate ended at {one.until}: devices refuse it; sign it "
-            "again (calmstream sign)"
+            digest: f"its signing certificate ended at {utc(one.until)}: devices refuse it; sign "
+            "it again (calmstream sign)"
             for digest, one in self.offered.items()
             if one.until is not None and one.until < now
         }
@@ -231,7 +231,7 @@ class Gateway:
         return thread
 
     def _drain(self, threads: Sequence[threading.Thread]) -> None:
-        """Write what has arrived, give the broker a while, and leave the rest in the spool."""
+        """Let sending end, then write what has arrived; the rest stays in the spool."""
         committing, sending = threads
         half = self.settings.stop_seconds / 2
         self._delivery.stop(half)

@@ -93,17 +93,12 @@ def test_added_partitions_are_said_and_counted_around(role: str) -> None:
 
 
 @ROLES
-@pytest.mark.parametrize(
-    ("broken", "error"),
-    [
-        (InProcessTopics, RecoverableError("the access is refused")),
-        (topic_watch, KeyError("a defect")),
-    ],
-)
+@pytest.mark.parametrize("broken", [InProcessTopics, topic_watch])
 def test_a_role_says_that_no_broker_answers_and_why_and_ends_after_the_retry_time(
-    role: str, broken: object, error: Exception, monkeypatch: pytest.MonkeyPatch
+    role: str, broken: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage, running = ready(role, retry_seconds=60.0)
+    error = RecoverableError("the access is refused")
     said: list[str] = []
 
     def turn() -> None:
@@ -112,7 +107,7 @@ def test_a_role_says_that_no_broker_answers_and_why_and_ends_after_the_retry_tim
 
     for call in {"describe", "log_ends", "log_starts", "faults"} & set(dir(broken)):
         monkeypatch.setattr(broken, call, Mock(side_effect=error))
-    with pytest.raises(BrokerUnreachable, match=f"no broker has answered for .*{error.args[0]}"):
+    with pytest.raises(BrokerUnreachable, match=f"no broker has answered for .*{error}"):
         take_turns(stage, turn)
     assert any("no broker has answered for" in detail for detail in said)
     assert stage.clock.monotonic() < 120

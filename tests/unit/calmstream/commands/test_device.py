@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calmstream import FileStore, Policy, Recorder, Reporter, arguments, withdraw
+from calmstream import FileStore, Policy, Recorder, Reporter, withdraw
 from calmstream.commands import device
+from calmstream.common.clock import utc
 from calmstream.estimators.plan import Guarantee
 from calmstream.estimators.randomness import SystemRandomness
 from calmstream.producer.device.assignment import place
@@ -56,7 +57,7 @@ def test_what_left_is_shown_with_its_cost_and_its_end(shown: Shown) -> None:
         "tests may still cost 7 for now: in any 365 days all reports together cost at most 8" in out
     )
     end = START + (shown.slot + 1 + 365) * DAY
-    assert f"1 of it counts until {arguments.utc(end)}" in out
+    assert f"1 of it counts until {utc(end)}" in out
     assert f"--plan with the file of plan {PLAN.digest[:8]}" in shown("view", shown.path)
     shown.now = end * 1000
     out = shown("view", shown.path)
@@ -103,7 +104,7 @@ def test_preview_says_when_the_next_report_would_leave_and_about_what(shown: Sho
     assert "It costs epsilon 1." in out
     assert "the application gives them" in out
     assert shown.report() is not None
-    following = arguments.utc(START + (shown.slot + 3) * DAY)
+    following = utc(START + (shown.slot + 3) * DAY)
     assert f"It may leave from {following} on." in shown("preview", shown.path, shown.plan)
     shown.now = (START + 40 * DAY) * 1000
     assert "None will leave: the plan is over." in shown("preview", shown.path, shown.plan)
@@ -114,7 +115,7 @@ def test_a_report_more_than_10_000_windows_ahead_is_announced(shown: Shown) -> N
     shown.plan.write_bytes(plan.to_bytes())
     slot = place(plan, shown.store.read().secret).slot
     shown.now = plan.window_start(-20_000)
-    starts = [arguments.utc(plan.window_start(t) // 1000) for t in (slot, slot + 10_000)]
+    starts = [utc(plan.window_start(t) // 1000) for t in (slot, slot + 10_000)]
     assert f"It may leave from {starts[0]} on." in shown("preview", shown.path, shown.plan)
     shown.now = plan.window_start(slot)
     Reporter(plan, shown.store, clock=lambda: shown.now, allow_unsigned=True).report(RECORD)

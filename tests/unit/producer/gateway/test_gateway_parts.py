@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import jsonschema
 import pytest
@@ -21,6 +22,7 @@ from calmstream.estimators.plan import Plan
 from calmstream.producer.gateway.durable.entries import RowCodec, SpoolEntry
 from calmstream.producer.gateway.http.app import read_reports
 from calmstream.producer.gateway.http.app_keys import read_app_keys
+from calmstream.producer.gateway.http.gateway import Gateway
 from calmstream.producer.gateway.http.metrics import RESULTS
 from calmstream.producer.gateway.http.plans import CountedPlans, Offered, plan_folder
 from calmstream.producer.gateway.http.problems import GatewayProblem
@@ -83,7 +85,6 @@ def test_only_plans_of_trusted_roots_are_offered(tmp_path: Path) -> None:
     (tmp_path / "strange.json").write_bytes(stranger.sign(stranger.plan()))
     (tmp_path / "unsigned.json").write_bytes(make_plan().to_bytes())
     (tmp_path / "broken.json").write_bytes(b"{")
-    (tmp_path / "notes.txt").write_bytes(b"not read")
     directory = plan_folder(tmp_path, [operator.root], GatewaySettings(), allow_unsigned=False)
     assert offered(directory) == {plan.digest}
     assert set(directory.refused) == {"strange.json", "unsigned.json", "broken.json"}
@@ -147,6 +148,13 @@ def test_every_kind_of_report_survives_the_spool() -> None:
         assert (one.entry.key, one.entry.period) == (9, 0)
         groups.add(one.entry.group)
     assert groups == {0, 1, 2}, "tables, bits and several views"
+
+
+def test_a_certificate_that_ended_is_said_with_its_time() -> None:
+    gateway = Mock(offered={DIGEST: Mock(until=0)}, _refusals={}, present=lambda: 1000)
+    gateway.counted.refused = {}
+    Gateway._say_refusals(gateway)
+    assert "ended at 1970-01-01T00:00:00Z: devices refuse it" in gateway._refusals[DIGEST]
 
 
 def test_health_knows_how_long_no_broker_has_answered_a_gateway() -> None:
