@@ -80,7 +80,7 @@ def read_windows(text: str, plan: Plan, newest: int, after: Windows | None = Non
     text = text.strip()
     if after is not None and text in (PREVIOUS, BEFORE):
         if after.first == 0:
-            raise InvalidInput(f"no window is before {after}")
+            raise NoAnswer("not_final", f"no window is before {after}")
         first = 0 if text == BEFORE else max(0, after.first - len(after))
         return Windows(first, after.first - 1)
     if text == TOTAL:
