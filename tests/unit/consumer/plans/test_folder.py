@@ -64,9 +64,6 @@ def test_another_plan_under_a_name_in_use_has_one_line_and_harms_nothing(tmp_pat
     (line,) = scene.said("plan refused")
     assert line["file"] == "a-copy.json"
     assert "the name 'one' is in use by another plan, in one.json" in line["reason"]
-    (scene.path / "a-copy.json").unlink()
-    scene.turn()
-    assert scene.metric("plan_files_refused") == 0
 
 
 def test_a_folder_that_cannot_be_read_keeps_the_plans_and_says_so_once(tmp_path: Path) -> None:
