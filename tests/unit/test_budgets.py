@@ -44,7 +44,7 @@ TODAY = {
     "consumer": 10_625,
     "calmstream": 8_785,
     "product": 50_000,
-    "tests": 49_065,
+    "tests": 49_070,
     "benchmarks": 8_790,
     "words outside benchmarks": 45_000,
     "words inside benchmarks": 23_300,
