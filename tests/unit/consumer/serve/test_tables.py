@@ -175,7 +175,7 @@ def test_changes_are_those_of_the_history(serving: Serving) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "problem", "detail"),
     [
-        ("/changes?window=0", 400, "malformed", "no window is before window 0"),
+        ("/changes?window=0", 404, "not_final", "no window is before window 0"),
         ("/changes?window=1&against=0..1", 400, "malformed", "windows apart"),
         ("/tables", 400, "malformed", "attributes: name at least one"),
         ("/tables?attributes=", 400, "malformed", "attributes: name at least one"),
