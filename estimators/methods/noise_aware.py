@@ -6,7 +6,6 @@ docs/methods/noise-aware.md derives all of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,13 +32,7 @@ from calmstream.estimators.noise_aware.model import NoiseAwareModel
 from calmstream.estimators.noise_aware.ordered import levels_of
 from calmstream.estimators.noise_aware.sampler import QUICK
 from calmstream.estimators.plan import Plan
-from calmstream.estimators.plan.pilots import (
-    CollectionPlan,
-    PooledPilots,
-    after,
-    pool,
-    read_earlier,
-)
+from calmstream.estimators.plan.pilots import after, pool, read_earlier
 from calmstream.estimators.tally import Tally
 from calmstream.estimators.view import View
 
@@ -94,17 +87,17 @@ class NoiseAware:
 
     def fit(self, plan: Plan, tallies: Sequence[Tally]) -> NoiseAwareModel:
         """Fit the tallies of one plan."""
-        return NoiseAwareModel(_without_signs_of_bits(plan), tallies)
+        return NoiseAwareModel(plan, tallies)
 
     def fit_quickly(self, plan: Plan, tallies: Sequence[Tally]) -> NoiseAwareModel:
         """Fit with a fifth of the sweeps: the error is about 2 % larger."""
-        return NoiseAwareModel(_without_signs_of_bits(plan), tallies, QUICK)
+        return NoiseAwareModel(plan, tallies, QUICK)
 
     def fit_total(self, plan: Plan, tallies: Sequence[Tally]) -> NoiseAwareModel:
         """Fit them together with the counts of earlier plans, pooled by inverse variance."""
         earlier = read_earlier(plan.parameters, plan.domain)
         pooled, counted = pool(plan, tallies, earlier)
-        model = NoiseAwareModel(_without_signs_of_bits(pooled), counted)
+        model = NoiseAwareModel(pooled, counted)
         if earlier:
             model.processing = ("joining what earlier plans counted", *model.processing)
         return model
@@ -120,21 +113,6 @@ class NoiseAware:
             "prior_sizes": learn_scales(*pool(plan, tallies, earlier[:-1])),
             "pilots": [one.to_json() for one in earlier],
         }
-
-
-def _without_signs_of_bits(plan: CollectionPlan) -> CollectionPlan:
-    """Return what was collected; in a domain of bits, the sign of an attribute is its table."""
-
-    def table(view: View) -> View:
-        bit = view.kind == "parity" and len(view.attributes) == 1
-        return View(view.attributes) if bit else view
-
-    if set(plan.domain.cardinalities) != {2}:
-        return plan
-    groups = tuple(replace(g, views=tuple(map(table, g.views))) for g in plan.groups)
-    if groups == plan.groups:
-        return plan
-    return PooledPilots(plan.domain, plan.k, groups)
 
 
 def _with_signs(found: ViewShares, request: Request) -> tuple[list[View], list[float]]:

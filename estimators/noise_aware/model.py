@@ -45,7 +45,8 @@ class NoiseAwareModel:
         self._tables: Tables | None = None
         if self._reports.size:
             found = collect(plan, tallies, layout, ORDERS[layout.bits])
-            signs = signs_of(plan, tallies, layout, found.valid_margins(layout))
+            margins = found.valid_margins(layout)
+            signs = None if layout.bits else signs_of(plan, tallies, layout, margins)
             targets = Targets(layout, found, signs)
             draws = Sampler(plan.domain, targets, effort or Effort.of(targets)).run()
             self._tables = Tables(targets, draws)

@@ -75,7 +75,8 @@ def collect(
     for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True):
         by_shape: dict[tuple[int, ...], list[_Table]] = {}
         for view, reports, counts in zip(group.views, tally.n.tolist(), tally.counts, strict=True):
-            if reports > 0 and view.kind == "cell":
+            sign = view.kind == "parity" and len(view.attributes) == 1  # of a bit it is the table
+            if reports > 0 and (view.kind == "cell" or (sign and layout.bits)):
                 shape = tuple(plan.domain.shape(view.attributes))
                 table = mechanism.estimate(counts, reports).reshape(shape)
                 by_shape.setdefault(shape, []).append((view.attributes, table, reports))

@@ -39,8 +39,8 @@ class CountedView:
 def counted_views(plan: CollectionPlan, tallies: Sequence[Tally]) -> list[CountedView]:
     """Return all views of the groups with their counts, in the order of the plan."""
     return [
-        CountedView(view, mechanism, int(n), counts)
-        for group, mechanism, tally in zip(plan.groups, plan.mechanisms, tallies, strict=True)
+        CountedView(view, group.mechanism, int(n), counts)
+        for group, tally in zip(plan.groups, tallies, strict=True)
         for view, n, counts in zip(group.views, tally.n, tally.counts, strict=True)
     ]
 
